@@ -234,7 +234,7 @@ int sim_give_file(struct sim_node *n)
 {
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(1 << 18);
     static const struct rp_verb *const verbs[] = {
-        [VERB_DELETE] = &rp_verb_delete, [VERB_UNDELETE] = &rp_verb_restore, [VERB_RESULT] = &rp_verb_result
+        [VERB_DELETE] = &rp_verb_delete, [VERB_UNDELETE] = &rp_verb_file_restore, [VERB_RESULT] = &rp_verb_result
     };
     enum sim_verb verb = n->command.verb;
     struct rp_store *stores[1];

@@ -155,7 +155,7 @@ static int add_confirmations(struct page *page, json_t *letter, struct rp_error 
 static const char *kept_as(const struct letter *letter)
 {
     if (letter->dead.from_state != RP_CHECKING) return "lost: something of it may be erased";
-    return (letter->mark.checks & RP_CHECK_AGREED) != 0
+    return rp_mark_has_agreed(&letter->mark)
                ? "reprieved: nothing was erased here, but see below who has deleted its half"
                : "reprieved: nothing was erased";
 }
@@ -193,7 +193,7 @@ int rp_cmd_dead_show(struct rp_cli *cli, struct rp_error *err)
 /* Who keeps it is told which service has deleted its half already. */
 static const char *agreed_note(const struct rp_dead_item *item, char out[RP_SHOWN_MAX])
 {
-    bool said = rp_state_final(item->as) && (item->mark.checks & RP_CHECK_AGREED) != 0 && item->mark.note != NULL;
+    bool said = rp_state_final(item->as) && rp_mark_has_agreed(&item->mark) && item->mark.note != NULL;
     return said ? rp_show(item->mark.note, out) : "";
 }
 
@@ -210,6 +210,9 @@ static void tell_decision(const struct rp_cli *cli, struct rp_dead_item *item, s
     rp_answers_done(told, "%s  %s is %s%s%s\n", rp_id_format(RP_ID_DEAD, item->id, id),
                     rp_show_subject(item->store, item->mark.key, subject), rp_state_name(item->as),
                     agreed[0] != 0 ? ": " : "", agreed);
+    if (item->annotate_note[0] != 0)
+        rp_warn("%s: kept, but its annotation stands; `reprieve restore %s` tries to remove it again: %s", subject,
+                rp_id_format(RP_ID_MARK, item->mark.id, id), item->annotate_note);
 }
 
 /* Runs the command and tells what became of each letter. Afterwards the command is empty, ready
@@ -289,8 +292,11 @@ int rp_cmd_dead_keep(struct rp_cli *cli, struct rp_error *err)
         .command = { .verb = &rp_verb_dead_keep }, .items = &item, .n = 1, .max = 1, .arena = &arena
     };
     struct rp_answers told;
+    struct rp_store *stores[RP_STORES_MAX];
     int r = rp_cli_id(cli->args.words[1], RP_ID_DEAD, &item.id, err);
+    if (r == 0) r = rp_session_stores(&cli->session, stores, &c.n_stores, err);
     if (r < 0) return r;
+    c.stores = stores;
     rp_answers_init(&told, cli);
     r = decide(cli, &c, &told, err);
     return r < 0 ? r : rp_answers_end(&told, "kept");

@@ -132,7 +132,8 @@ static int add(struct marking *m, const char *line, const struct rp_error *why, 
     }
     if (subject.store != NULL) rp_session_look(&m->cli->session, subject.store);
     struct rp_mark_item *item = &m->items[m->n++];
-    *item = (struct rp_mark_item){ .store = subject.store, .request = m->pattern, .answer.error = refused };
+    *item = (struct rp_mark_item){ .store = subject.store, .request = m->pattern };
+    if (subject.store == NULL) rp_mark_item_refuse(item, &refused);
     item->request.key = subject.store != NULL ? subject.key : text;
     if (m->n == RP_MARK_ITEMS_MAX) flush_batch(m);
     return 0;

@@ -57,7 +57,7 @@ void rp_restore_report_add(struct rp_restore_report *report, const char *text, c
     if (item->answer.annotate_note[0] != 0)
         rp_warn("%s: restored, but its annotation stands; restore it again to try that again: %s", subject,
                 item->answer.annotate_note);
-    if (item->answer.agreed[0] != 0)
+    if (item->answer.agreed != NULL)
         rp_warn("%s: deleted already by: %s; what it held there does not come back with it", subject,
                 item->answer.agreed);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* restore_filter.c - `restore` by filters: a run of its own (core/reprieve/restore.h), carried out
+/* restore_filter.c - `restore` by filters: a run of its own (core/restore/restore.h), carried out
  * here. SIGINT and SIGTERM cancel it after the batch under way. A run that another process left is
  * carried on first: until then nothing that it names is purged. */
 #include "base/assert.h"
@@ -7,7 +7,7 @@
 #include "base/id.h"
 #include "catalog/run.h"
 #include "cli/cmd_restore.h"
-#include "core/reprieve/restore.h"
+#include "core/restore/restore.h"
 
 #include <inttypes.h>
 #include <signal.h>

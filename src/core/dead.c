@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/dead.h"
 
+#include "base/cleanup.h"
 #include "base/error.h"
 #include "core/confirm/confirm.h"
 #include "core/file/file.h"
@@ -8,12 +9,16 @@
 #include "core/state.h"
 #include "core/subject/subject.h"
 
+#define LOOK_ARENA ((size_t)256 << 10)
+
 static int keep_letter(void *ctx, const struct rp_dead *dead, struct rp_error *err)
 {
     struct rp_dead_command *c = ctx;
     struct rp_dead_item *item = &c->items[c->n];
     if (c->n == c->max) return 0;
-    *item = (struct rp_dead_item){ .id = dead->id, .letter = *dead };
+    item->id = dead->id;
+    item->letter = *dead;
+    item->as = 0;
     item->letter.error = rp_arena_strdup(c->arena, dead->error);
     c->n++;
     return item->letter.error != NULL ? 0 : rp_error_set(err, RP_ENOMEM, "no memory for a dead letter");
@@ -98,17 +103,22 @@ static int note_agreed(struct rp_tx *tx, struct rp_dead_command *c, struct rp_ma
 /* A5: nothing of it was erased, and it is no longer to be. */
 static int keep_file(struct rp_tx *tx, struct rp_dead_command *c, struct rp_dead_item *item, struct rp_error *err)
 {
-    struct rp_file_command f = { .command = { .verb = &rp_verb_restore, .actor = c->command.actor },
+    struct rp_file_command f = { .command = { .verb = &rp_verb_file_restore, .actor = c->command.actor },
                                  .arena = c->arena,
                                  .file_id = item->mark.file_id,
                                  .kept = true,
                                  .note = item->mark.note,
                                  .store_name = item->store };
     struct rp_command *list[] = { &f.command };
+    struct rp_error gone = { 0 };
+    const struct rp_file_return nothing = { .why = &gone };
+    if (item->gone) f.returned = &nothing;
+    rp_error_set(&gone, RP_ETOOLATE, "%s:%s: too late, its object is not there any more", item->store, item->mark.key);
+    rp_error_hint(&gone, "retry it: its purge then ends");
     struct rp_move move = {
         .to = RP_REPRIEVED, .outcome = RP_END_KEPT, .attempts = item->mark.attempts, .note = item->mark.note
     };
-    int r = rp_verb_restore.run(tx, list, 1, err);
+    int r = rp_verb_file_restore.run(tx, list, 1, err);
     if (r == 0 && f.command.error.code < 0) {
         *err = f.command.error;
         return err->code;
@@ -174,6 +184,43 @@ static int run(struct rp_tx *tx, struct rp_command *const *commands, size_t n, s
     return r;
 }
 
+/* After a roll-back its letter may be open again (reprieve.h, V8). */
+static bool is_gone(struct rp_store *store, const struct rp_mark *mark)
+{
+    struct rp_error ignored = { 0 };
+    struct rp_item seen = { .key = mark->key };
+    if (mark->was != RP_CHECKING || mark->file_id == 0 || mark->etag[0] == 0) return false;
+    if (store == NULL || store->backend == NULL) return false;
+    return rp_subject_in(store)->look(store, &seen, 1, &ignored) == 0 && seen.outcome == RP_OUT_GONE;
+}
+
+/* A5, A6. What cannot be found here is refused by run, or kept as it is. */
+static void look(struct rp_catalog *catalog, struct rp_dead_command *c, struct rp_dead_item *item)
+{
+    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(LOOK_ARENA);
+    struct rp_dead_item letter = { .id = item->id };
+    struct rp_dead_command one = { .items = &letter, .max = 1, .arena = &arena };
+    struct rp_error ignored = { 0 };
+    struct rp_mark mark;
+    item->annotate_note[0] = 0;
+    item->gone = false;
+    int r = rp_dead_get(catalog->db, item->id, keep_letter, &one, &ignored);
+    if (r == 0) r = rp_mark_get(catalog->db, letter.letter.mark_id, &arena, &mark, &ignored);
+    if (r < 0 || mark.state != RP_DEAD || rp_quarantine_is(mark.key)) return;
+    struct rp_store *store = rp_store_by_id(c->stores, c->n_stores, mark.store_id);
+    item->gone = is_gone(store, &mark);
+    rp_annotation_end(catalog, store, &mark, item->annotate_note);
+}
+
+static void prepare_keep(struct rp_catalog *catalog, struct rp_command *const *commands, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct rp_dead_command *c = (struct rp_dead_command *)commands[i];
+        for (size_t k = 0; k < c->n; k++)
+            look(catalog, c, &c->items[k]);
+    }
+}
+
 static int tenant_row(void *ctx, const struct rp_value *row, struct rp_error *err)
 {
     (void)err;
@@ -210,5 +257,5 @@ const struct rp_verb rp_verb_dead_retry = {
     .name = "retry", .locks = add_locks, .run = run, .log = write_log, .alone = true
 };
 const struct rp_verb rp_verb_dead_keep = {
-    .name = "keep", .locks = add_locks, .run = run, .log = write_log, .alone = true
+    .name = "keep", .prepare = prepare_keep, .locks = add_locks, .run = run, .log = write_log, .alone = true
 };

@@ -283,7 +283,7 @@ static void add_name(char names[RP_STORY_NAMES], const char *name)
 static int find_services(struct rp_db *db, struct rp_arena *arena, struct rp_story_end *end, struct rp_error *err)
 {
     struct rp_confirmations all;
-    if (!end->has_mark || (end->mark.checks & (RP_CHECK_CONFIRMATIONS | RP_CHECK_AGREED)) == 0) return 0;
+    if (!end->has_mark || !rp_mark_has_confirmations(&end->mark)) return 0;
     int r = rp_confirmations_of(db, &end->mark.id, 1, arena, &all, err);
     for (size_t i = 0; i < all.n && r == 0; i++)
         add_name(all.at[i].state == RP_CONFIRM_YES ? end->agreed : end->needs, all.at[i].name);
@@ -362,7 +362,7 @@ static void say_end(struct rp_story_end *end, const struct rp_store *store, cons
             say_asking(end, now_ms);
             return;
         }
-        if ((end->mark.checks & RP_CHECK_AGREED) != 0) {
+        if (rp_mark_has_agreed(&end->mark)) {
             say_agreed(end, now_ms);
             return;
         }

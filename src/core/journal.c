@@ -127,7 +127,7 @@ void rp_journal_restore(const struct rp_journal *j, const struct rp_reprieve_ite
         add_error(o, &answer->error);
     else
         rp_json_set(o, "outcome", json_string(rp_reprieving_name(answer->what)));
-    if (answer->agreed[0] != 0) rp_json_set(o, "deleted_already_by", rp_json_text(answer->agreed));
+    if (answer->agreed != NULL) rp_json_set(o, "deleted_already_by", rp_json_text(answer->agreed));
     const char *done = item->mark.file_id != 0 ? "file.restored" : "mark.reprieved";
     write_line(j, refused ? RP_LOG_WARNING : RP_LOG_INFO, refused ? "restore.refused" : done, o);
 }

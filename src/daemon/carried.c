@@ -3,7 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/time.h"
-#include "core/reprieve/restore.h"
+#include "core/restore/restore.h"
 #include "core/retention/retention.h"
 #include "core/safety_net/safety_net.h"
 #include "daemon/schedule.h"

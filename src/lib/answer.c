@@ -60,7 +60,7 @@ json_t *rp_reprieve_answer_json(const struct rp_reprieve_answer *answer, const s
     if (dry_run) rp_json_set(o, "dry_run", json_true());
     if (answer->what == RP_REPRIEVE_REFUSED) rp_json_set(o, "error", rp_error_json(&answer->error));
     if (answer->annotate_note[0] != 0) rp_json_set(o, "annotation_failed", rp_json_text(answer->annotate_note));
-    if (answer->agreed[0] != 0) rp_json_set(o, "deleted_already_by", rp_json_text(answer->agreed));
+    if (answer->agreed != NULL) rp_json_set(o, "deleted_already_by", rp_json_text(answer->agreed));
     return o;
 }
 
@@ -83,6 +83,7 @@ json_t *rp_decided_json(const struct rp_dead_item *item, const char *store)
 {
     json_t *o = rp_dead_json(&item->letter, &item->mark, store);
     rp_json_set(o, "state", json_string(rp_state_name(item->as)));
+    if (item->annotate_note[0] != 0) rp_json_set(o, "annotation_failed", rp_json_text(item->annotate_note));
     return o;
 }
 

@@ -299,7 +299,7 @@ static void child_and_parent_deleted(struct asking *a)
     int64_t parent = uploads_live(&a->w, name_of(a, "parent"), "bytes");
     int64_t child = uploads_child(&a->w, name_of(a, "child"), parent, 0);
     assert_int_equal(uploads_delete(&a->w, parent, RP_DAY_MS, &done), 0);
-    with_files(a, &rp_verb_restore, child, parent);
+    with_files(a, &rp_verb_file_restore, child, parent);
 }
 
 static void two_families(struct asking *a)
@@ -329,7 +329,7 @@ static void two_extended(struct asking *a)
 static void two_restored(struct asking *a)
 {
     two_deleted(a);
-    with_files(a, &rp_verb_restore, a->files[0].file_id, a->files[1].file_id);
+    with_files(a, &rp_verb_file_restore, a->files[0].file_id, a->files[1].file_id);
 }
 
 /* One is accepted, the other rejected. */

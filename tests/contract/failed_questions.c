@@ -18,7 +18,7 @@
 #include "core/mark/list.h"
 #include "core/owner/recover.h"
 #include "core/quota.h"
-#include "core/reprieve/restore.h"
+#include "core/restore/restore.h"
 #include "core/sweep/plan.h"
 #include "lib/ask.h"
 #include "lib/fault_db.h"

@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "confirm_steps.h"
 #include "core/explain.h"
+#include "core/hold.h"
 #include "core/owner/recover.h"
 #include "core/safety_net/safety_net.h"
 #include "lib/restoring.h"
@@ -135,6 +136,17 @@ static void who_keeps_a_dead_letter_is_told_who_has_deleted_already(void **state
     services_drop(&s);
 }
 
+static struct rp_reprieve_answer restore_mark(struct world *w, int64_t mark_id)
+{
+    struct rp_reprieve_item item = { .mark_id = mark_id };
+    struct rp_reprieve_command c;
+    rp_reprieve_command_init(&c, &item, 1, "tester", &w->arena);
+    c.stores = w->stores;
+    c.n_stores = 1;
+    assert_int_equal(rp_command_run(w->catalog, &c.command), 0);
+    return item.answer;
+}
+
 static void who_brings_it_back_from_quarantine_is_told_who_has_deleted_already(void **state)
 {
     struct world *w = *state;
@@ -146,10 +158,39 @@ static void who_brings_it_back_from_quarantine_is_told_who_has_deleted_already(v
     assert_int_equal(ask_all(&s).yes, 2);
     (void)world_sweep(w);
     assert_false(world_exists(w, "k"));
-    answer = world_restore(w, "k");
+    answer = restore_mark(w, world_newest(w, "k").id);
     assert_int_equal(answer.what, RP_REPRIEVE_RETURNED);
     assert_string_equal(answer.agreed, "calendar, billing");
     w->config.mode = RP_MODE_PURGE;
+    services_drop(&s);
+}
+
+static void nobody_who_has_deleted_its_half_is_left_out_of_the_answer(void **state)
+{
+    static char names[SERVICES][64];
+    struct world *w = *state;
+    struct services s;
+    struct rp_confirmers_asked by;
+    struct rp_mark_answer marked;
+    char all[SERVICES * 66];
+    const char *asked[SERVICES];
+    services_make(w, &s);
+    for (int i = 0; i < SERVICES; i++) {
+        snprintf(names[i], sizeof names[i], "%c%062d", 'a' + i, i);
+        s.configs[i].name = asked[i] = names[i];
+        s.configs[i].when = RP_CONFIRM_DUE;
+    }
+    w->config.mode = RP_MODE_QUARANTINE;
+    world_put(w, "k", "x");
+    ok(rp_confirmers_find(&s.config, asked, SERVICES, &by, &err));
+    struct rp_mark_request q = { .key = "k", .grace_ms = 0, .at_ms = -1, .reason = "", .confirmations = &by };
+    ok(rp_mark_many(w->catalog, &w->store, &q, 1, "tester", false, &marked, &err));
+    assert_int_equal(ask_all(&s).yes, SERVICES);
+    (void)world_sweep(w);
+    struct rp_reprieve_answer answer = restore_mark(w, marked.mark_id);
+    assert_int_equal(answer.what, RP_REPRIEVE_RETURNED);
+    snprintf(all, sizeof all, "%s, %s, %s", names[0], names[1], names[2]);
+    assert_string_equal(answer.agreed, all);
     services_drop(&s);
 }
 
@@ -177,6 +218,118 @@ static void a_restore_in_bulk_finds_what_was_asked_about_and_dead_letters(void *
     assert_int_equal(state_of(&s, "refused"), RP_REPRIEVED);
     assert_int_equal(state_of(&s, "asked"), RP_CHECKING);
     assert_int_equal(state_of(&s, "half"), RP_DEAD);
+    services_drop(&s);
+}
+
+/* ---- what other tools see ---- */
+
+static int fail_annotate(void *ctx, const char *call, const char *key, struct rp_error *e)
+{
+    (void)ctx;
+    if (key == NULL || strcmp(call, "annotate") != 0) return 0;
+    return rp_error_set(e, RP_EUNAVAILABLE, "the store is away");
+}
+
+static struct rp_dead_item keep_letter(struct services *s, int64_t id, int code)
+{
+    struct rp_dead_item item = { .id = id };
+    struct rp_dead_command c = { .command = { .verb = &rp_verb_dead_keep, .actor = "tester" },
+                                 .stores = s->w->stores,
+                                 .n_stores = 1,
+                                 .items = &item,
+                                 .n = 1,
+                                 .max = 1,
+                                 .arena = &s->w->arena };
+    assert_int_equal(rp_command_run(s->w->catalog, &c.command), code);
+    return item;
+}
+
+static struct rp_dead_item keep_in_store(struct services *s, const char *key)
+{
+    return keep_letter(s, letter_of(s, key), 0);
+}
+
+/* An import would mark it again, and at once: a time of deletion that is past is due. */
+static void expect_rescued(struct world *w, const char *key)
+{
+    static const char *const ours[] = { "marked_for_deletion", "marked_for_deletion_on", "delete_after",
+                                        "deletion_reason" };
+    assert_true(world_exists(w, key));
+    for (size_t i = 0; i < 4; i++)
+        assert_null(world_field(w, key, ours[i]));
+}
+
+static void a_dead_letter_that_is_restored_or_kept_leaves_no_annotation(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    services_make(w, &s);
+    w->config.annotate = true;
+    put_to_confirm(&s, "restored", "calendar", NULL);
+    put_to_confirm(&s, "kept", "calendar", NULL);
+    put_to_confirm(&s, "half", "billing", "calendar");
+    s.at[CALENDAR].status = 409;
+    (void)ask_all(&s);
+    assert_string_equal(world_field(w, "restored", "marked_for_deletion"), "true");
+    assert_int_equal(world_restore(w, "restored").what, RP_REPRIEVE_DONE);
+    expect_rescued(w, "restored");
+    assert_int_equal(keep_in_store(&s, "kept").as, RP_REPRIEVED);
+    expect_rescued(w, "kept");
+    assert_int_equal(keep_in_store(&s, "half").as, RP_REPRIEVED);
+    expect_rescued(w, "half");
+    services_drop(&s);
+}
+
+static void a_store_that_fails_keeps_nobody_from_giving_a_dead_letter_up(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    services_make(w, &s);
+    w->config.annotate = true;
+    put_to_confirm(&s, "k", "calendar", NULL);
+    s.at[CALENDAR].status = 409;
+    (void)ask_all(&s);
+    w->before = fail_annotate;
+    struct rp_dead_item kept = keep_in_store(&s, "k");
+    assert_int_equal(kept.as, RP_REPRIEVED);
+    assert_non_null(strstr(kept.annotate_note, "the store is away"));
+    assert_string_equal(world_field(w, "k", "marked_for_deletion"), "true");
+    w->before = NULL;
+    assert_int_equal(world_restore(w, "k").what, RP_REPRIEVE_ALREADY);
+    expect_rescued(w, "k");
+    services_drop(&s);
+}
+
+static int fail_remove(void *ctx, const char *call, const char *key, struct rp_error *e)
+{
+    (void)ctx;
+    if (key == NULL || strcmp(call, "remove") != 0) return 0;
+    return rp_error_set(e, RP_EDENIED, "denied");
+}
+
+static void a_purge_that_is_given_up_leaves_no_annotation_either(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    services_make(w, &s);
+    w->config.annotate = true;
+    w->before = fail_remove;
+    for (int away = 0; away < 2; away++) {
+        const char *key = away ? "away" : "k";
+        world_put(w, key, "x");
+        assert_int_equal(world_mark(w, key, 0).what, RP_MARK_CREATED);
+        w->before = fail_remove;
+        for (int i = 0; i < 5 && letter_of(&s, key) == 0; i++) {
+            (void)world_sweep(w);
+            world_pass(w, RP_HOUR_MS);
+        }
+        assert_string_equal(world_field(w, key, "marked_for_deletion"), "true");
+        w->before = away ? fail_annotate : NULL;
+        assert_int_equal(keep_in_store(&s, key).as, RP_LOST);
+        w->before = NULL;
+        if (away) assert_int_equal(world_restore(w, key).error.code, RP_ETOOLATE);
+        expect_rescued(w, key);
+    }
     services_drop(&s);
 }
 
@@ -213,6 +366,14 @@ static void a_deleted_file_and_what_belongs_to_it_wait_for_the_yes(void **state)
     services_drop(&s);
 }
 
+static int64_t letter_of_file(struct world *w, int64_t file_id)
+{
+    char sql[160];
+    snprintf(sql, sizeof sql, "SELECT id FROM dead_letter WHERE open = 1 AND mark_id = %lld",
+             (long long)uploads_mark(w, file_id).id);
+    return world_number(w, sql);
+}
+
 static void a_file_whose_delete_was_refused_lives_again(void **state)
 {
     struct world *w = *state;
@@ -228,14 +389,165 @@ static void a_file_whose_delete_was_refused_lives_again(void **state)
     assert_int_equal(world_number(w, "SELECT COUNT(*) FROM audit WHERE event = 'file.delete_failed'"), 2);
     assert_int_equal(uploads_restore(w, restored, &c), 0);
     uploads_expect(w, restored, RP_FILE_LIVE);
-    char sql[160];
-    snprintf(sql, sizeof sql, "SELECT id FROM dead_letter WHERE open = 1 AND mark_id = %lld",
-             (long long)uploads_mark(w, kept).id);
-    ok(ask_keep(w->catalog, world_number(w, sql), "tester", &as, &err));
+    ok(ask_keep(w->catalog, letter_of_file(w, kept), "tester", &as, &err));
     assert_int_equal(as, RP_REPRIEVED);
     uploads_expect(w, kept, RP_FILE_LIVE);
     assert_int_equal(world_number(w, "SELECT COUNT(*) FROM dead_letter WHERE open = 1"), 0);
     services_drop(&s);
+}
+
+static struct rp_reprieve_item restore_file(struct world *w, int64_t file_id)
+{
+    struct rp_reprieve_item item = { .file_id = file_id };
+    struct rp_reprieve_command c = uploads_restore_as(w, &item, "acme");
+    (void)rp_command_run(w->catalog, &c.command);
+    return item;
+}
+
+/* As after a roll-back: the letter is open again, and the object was purged since. */
+static void a_file_whose_object_is_gone_does_not_come_back_from_a_dead_letter(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    struct rp_file_command c;
+    services_make(w, &s);
+    s.at[CALENDAR].status = 409;
+    int64_t gone = uploads_live(w, "gone.txt", "hello"), root = uploads_live(w, "root.txt", "hello");
+    int64_t child = uploads_child(w, "child.txt", root, 0);
+    assert_int_equal(delete_confirmed(&s, gone, &c), 0);
+    assert_int_equal(delete_confirmed(&s, root, &c), 0);
+    (void)ask_all(&s);
+    world_remove(w, uploads_file(w, gone).key);
+    world_remove(w, uploads_file(w, child).key);
+    struct rp_reprieve_item item = restore_file(w, gone);
+    assert_int_equal(item.answer.error.code, RP_ETOOLATE);
+    assert_non_null(strstr(item.answer.error.text, "its object is not there any more"));
+    uploads_expect(w, gone, RP_FILE_DELETED);
+    assert_int_equal(restore_file(w, root).answer.what, RP_REPRIEVE_DONE);
+    uploads_expect(w, root, RP_FILE_LIVE);
+    uploads_expect(w, child, RP_FILE_DELETED);
+    struct rp_dead_item kept = keep_letter(&s, letter_of_file(w, gone), RP_ETOOLATE);
+    assert_non_null(strstr(kept.error.text, "its object is not there any more"));
+    uploads_expect(w, gone, RP_FILE_DELETED);
+    s.at[CALENDAR].status = 200;
+    ok(ask_retry(w->catalog, letter_of_file(w, gone), "tester", &err));
+    assert_int_equal(ask_all(&s).yes, 1);
+    expect_purged(w, 0);
+    uploads_expect(w, gone, RP_FILE_PURGED);
+    services_drop(&s);
+}
+
+static int64_t hold_file(struct world *w, int64_t file_id)
+{
+    struct rp_hold_command q = { .command = { .actor = "tester" },
+                                 .scope = RP_SCOPE_SUBJECT,
+                                 .store = &w->store,
+                                 .key = uploads_file(w, file_id).key,
+                                 .reason = "audit" };
+    ok(ask_hold(w->catalog, &q, &w->arena, &err));
+    return q.id;
+}
+
+/* The service refuses the parent, is not yet sure about its child, and is not asked about what
+ * belongs to that. */
+struct waiting_family {
+    int64_t parent, child, thumb;
+};
+
+static struct waiting_family refused_above_asked(struct services *s)
+{
+    struct world *w = s->w;
+    struct rp_file_command c;
+    struct waiting_family f = { .parent = uploads_live(w, "parent.txt", "hello") };
+    f.child = uploads_child(w, "child.txt", f.parent, 0);
+    f.thumb = uploads_child(w, "thumb.png", 0, f.child);
+    int64_t child_held = hold_file(w, f.child), thumb_held = hold_file(w, f.thumb);
+    assert_int_equal(delete_confirmed(s, f.parent, &c), 0);
+    s->at[CALENDAR].status = 409;
+    (void)ask_all(s);
+    assert_int_equal(uploads_mark(w, f.parent).state, RP_DEAD);
+    ok(ask_lift(w->catalog, child_held, "tester", &err));
+    s->at[CALENDAR].status = 202;
+    (void)ask_all(s);
+    assert_int_equal(uploads_mark(w, f.child).state, RP_CHECKING);
+    assert_int_equal(uploads_mark(w, f.thumb).state, RP_MARKED);
+    ok(ask_lift(w->catalog, thumb_held, "tester", &err));
+    return f;
+}
+
+static void expect_child_left(struct world *w, const struct waiting_family *f)
+{
+    uploads_expect(w, f->parent, RP_FILE_LIVE);
+    uploads_expect(w, f->child, RP_FILE_DELETED);
+    uploads_expect(w, f->thumb, RP_FILE_DELETED);
+}
+
+static void test_F4_what_a_service_is_asked_about_keeps_its_parent_not_away(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    services_make(w, &s);
+    struct waiting_family f = refused_above_asked(&s);
+    struct rp_reprieve_item item = { .file_id = f.parent };
+    struct rp_reprieve_command c = uploads_restore_as(w, &item, "acme");
+    assert_int_equal(rp_command_run(w->catalog, &c.command), 0);
+    expect_child_left(w, &f);
+    assert_int_equal(c.n_family, 1);
+    assert_int_equal(c.family[0].file_id, f.child);
+    assert_int_equal(c.family[0].answer.error.code, RP_ETOOLATE);
+    assert_non_null(strstr(c.family[0].answer.error.text, "was asked to delete its half: calendar"));
+    assert_int_equal(restore_file(w, f.thumb).answer.error.code, RP_EOWNERGONE);
+    s.at[CALENDAR].status = 423;
+    world_pass(w, RP_DAY_MS);
+    (void)ask_all(&s); /* also about the thumb */
+    assert_int_equal(uploads_mark(w, f.child).state, RP_DEAD);
+    assert_int_equal(restore_file(w, f.child).answer.what, RP_REPRIEVE_DONE);
+    uploads_expect(w, f.child, RP_FILE_LIVE);
+    uploads_expect(w, f.thumb, RP_FILE_LIVE);
+    services_drop(&s);
+}
+
+static void test_F4_a_parent_is_given_back_while_its_child_waits_for_a_service(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    services_make(w, &s);
+    struct waiting_family f = refused_above_asked(&s);
+    assert_int_equal(keep_letter(&s, letter_of_file(w, f.parent), 0).as, RP_REPRIEVED);
+    expect_child_left(w, &f);
+    s.at[CALENDAR].status = 200;
+    world_pass(w, RP_DAY_MS);
+    assert_int_equal(ask_all(&s).yes, 2);
+    expect_purged(w, 2);
+    uploads_expect(w, f.parent, RP_FILE_LIVE);
+    services_drop(&s);
+}
+
+static void a_refusal_for_one_of_the_family_says_which(void **state)
+{
+    struct world *w = *state;
+    struct world_steps steps;
+    struct rp_file_command c;
+    int64_t parent = uploads_live(w, "parent.txt", "hello"), child = uploads_child(w, "child.txt", parent, 0);
+    int64_t held = hold_file(w, parent);
+    char id[RP_ID_TEXT];
+    assert_int_equal(uploads_delete(w, parent, 0, &c), 0);
+    world_steps_begin(w, w->catalog, "main", &steps);
+    world_steps_claim(w, w->catalog, &steps);
+    assert_int_equal(steps.batch.marks.n, 1);
+    struct rp_reprieve_item item = restore_file(w, parent);
+    assert_int_equal(item.answer.error.code, RP_ETOOLATE);
+    assert_non_null(strstr(item.answer.error.text, "'child.txt'"));
+    assert_non_null(strstr(item.answer.error.text, rp_id_format(RP_ID_FILE, child, id)));
+    assert_non_null(strstr(item.answer.error.text, "its purge has begun"));
+    assert_non_null(strstr(item.answer.error.hint, "restore this one again"));
+    world_steps_erase(w, w->catalog, &steps);
+    ok(rp_purge_finish(w->catalog, &w->rules, &steps.batch, &steps.run, &err));
+    ok(rp_run_end(w->catalog, &steps.run, "done", &err));
+    world_steps_done(&steps);
+    assert_int_equal(restore_file(w, parent).answer.what, RP_REPRIEVE_DONE);
+    uploads_expect(w, child, RP_FILE_PURGED);
+    ok(ask_lift(w->catalog, held, "tester", &err));
 }
 
 static void the_safety_net_asks_whom_the_lost_mark_named(void **state)
@@ -351,9 +663,17 @@ int main(void)
         BOTH(a_no_about_a_dead_letter_changes_nothing),
         BOTH(who_keeps_a_dead_letter_is_told_who_has_deleted_already),
         BOTH(who_brings_it_back_from_quarantine_is_told_who_has_deleted_already),
+        BOTH(nobody_who_has_deleted_its_half_is_left_out_of_the_answer),
         BOTH(a_restore_in_bulk_finds_what_was_asked_about_and_dead_letters),
+        BOTH(a_dead_letter_that_is_restored_or_kept_leaves_no_annotation),
+        BOTH(a_store_that_fails_keeps_nobody_from_giving_a_dead_letter_up),
+        BOTH(a_purge_that_is_given_up_leaves_no_annotation_either),
         BOTH(a_deleted_file_and_what_belongs_to_it_wait_for_the_yes),
         BOTH(a_file_whose_delete_was_refused_lives_again),
+        BOTH(a_file_whose_object_is_gone_does_not_come_back_from_a_dead_letter),
+        BOTH(test_F4_what_a_service_is_asked_about_keeps_its_parent_not_away),
+        BOTH(test_F4_a_parent_is_given_back_while_its_child_waits_for_a_service),
+        BOTH(a_refusal_for_one_of_the_family_says_which),
         BOTH(the_safety_net_asks_whom_the_lost_mark_named),
         BOTH(what_was_asked_about_begins_anew_after_a_recovery_and_a_yes_waits_for_a_person),
         BOTH(a_file_that_a_service_has_given_up_waits_for_a_person_after_a_recovery),

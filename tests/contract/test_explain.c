@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The story of a subject (core/explain.h), and which marks an undo in bulk finds
- * (core/reprieve/restore.h). On both engines. Needs PostgreSQL: run under
+ * (core/restore/restore.h). On both engines. Needs PostgreSQL: run under
  * tests/lib/with-postgres. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@
 #include "core/dead.h"
 #include "core/explain.h"
 #include "core/hold.h"
-#include "core/reprieve/restore.h"
+#include "core/restore/restore.h"
 #include "lib/ask.h"
 #include "lib/uploads.h"
 

@@ -15,7 +15,7 @@
 
 #include "core/hold.h"
 #include "core/owner/recover.h"
-#include "core/reprieve/restore.h"
+#include "core/restore/restore.h"
 #include "core/subject/quarantine.h"
 #include "lib/ask.h"
 #include "lib/uploads.h"
@@ -152,7 +152,7 @@ static void test_what_delete_refuses(void **state)
     c = uploads_command(w, &rp_verb_delete, id);
     c.command.tenant_id = uploads_tenant(w, "other");
     assert_int_equal(rp_command_run(w->catalog, &c.command), RP_ENOTFOUND);
-    c = uploads_command(w, &rp_verb_restore, id);
+    c = uploads_command(w, &rp_verb_file_restore, id);
     c.command.tenant_id = uploads_tenant(w, "other");
     assert_int_equal(rp_command_run(w->catalog, &c.command), RP_ENOTFOUND);
     memset(reason, 'x', sizeof reason);

@@ -313,7 +313,7 @@ static void without_its_store_a_file_is_restored_and_judged(void **state)
     w->uploads.scan = false;
     int64_t id = uploads_live(w, "photo", "bytes");
     assert_int_equal(uploads_delete(w, id, DAY, &c), 0);
-    c = uploads_command(w, &rp_verb_restore, id);
+    c = uploads_command(w, &rp_verb_file_restore, id);
     c.n_stores = 0;
     done((rp_command_run(w->catalog, &c.command), &c.command));
     uploads_expect(w, id, RP_FILE_LIVE);

@@ -25,7 +25,7 @@
 #include "core/mark/import.h"
 #include "core/mark/list.h"
 #include "core/quota.h"
-#include "core/reprieve/restore.h"
+#include "core/restore/restore.h"
 #include "core/state.h"
 #include "core/subject/quarantine.h"
 #include "lib/answer.h"

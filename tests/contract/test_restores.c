@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A restore in bulk is a run (core/reprieve/restore.h): a frozen filter that keeps claims away,
+/* A restore in bulk is a run (core/restore/restore.h): a frozen filter that keeps claims away,
  * batches, cancel, and whoever finds it goes on where another one ended. On both engines. Needs
  * PostgreSQL: run under tests/lib/with-postgres. */
 #include <setjmp.h>
@@ -18,7 +18,7 @@
 #include "base/id.h"
 #include "base/text/buf.h"
 #include "base/text/json.h"
-#include "core/reprieve/restore.h"
+#include "core/restore/restore.h"
 #include "lib/ask.h"
 #include "lib/restoring.h"
 

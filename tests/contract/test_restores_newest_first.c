@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A restore goes from the newest mark down (core/reprieve/restore.h, N9; find.c, N10 and N11;
+/* A restore goes from the newest mark down (core/restore/restore.h, N9 to N11;
  * reprieve.h, V9): of several uploads of one key, or several deleted files of one name, the last
  * comes back. On both engines. Needs PostgreSQL: run under tests/lib/with-postgres. */
 #include <setjmp.h>

@@ -312,6 +312,96 @@ static void test_an_annotation_does_not_come_back_from_quarantine(void **state)
     expect_no_annotation(w, "k");
 }
 
+/* Something else happens once, right before or after a call to annotate. */
+struct meanwhile {
+    struct world *w;
+    struct rp_catalog *theirs;
+    bool after, done;
+    void (*happens)(struct meanwhile *m);
+};
+
+static int at_annotate(struct meanwhile *m, bool after, const char *call, const char *key)
+{
+    if (m->done || m->after != after || key == NULL || strcmp(call, "annotate") != 0) return 0;
+    m->done = true;
+    m->happens(m);
+    return 0;
+}
+
+static int before_annotate(void *ctx, const char *call, const char *key, struct rp_error *e)
+{
+    (void)e;
+    return at_annotate(ctx, false, call, key);
+}
+
+static int after_annotate(void *ctx, const char *call, const char *key, struct rp_error *e)
+{
+    (void)e;
+    return at_annotate(ctx, true, call, key);
+}
+
+static void meanwhile(struct world *w, struct meanwhile *m)
+{
+    m->w = w;
+    m->theirs = world_catalog(w, 1, NULL);
+    w->before = before_annotate;
+    w->after = after_annotate;
+    w->ctx = m;
+}
+
+static void meanwhile_over(struct meanwhile *m)
+{
+    assert_true(m->done);
+    m->w->before = m->w->after = NULL;
+    rp_catalog_close(m->theirs);
+}
+
+static void they_restore(struct meanwhile *m)
+{
+    struct rp_mark mark = world_newest(m->w, "k");
+    struct rp_reprieve_answer answer;
+    ok(rp_reprieve_many(m->theirs, &m->w->store, &mark, 1, "other", &answer, &err));
+    assert_int_equal(answer.what, RP_REPRIEVE_DONE);
+}
+
+static void test_M3_what_is_restored_before_it_is_annotated_carries_none(void **state)
+{
+    struct world *w = *state;
+    struct meanwhile m = { .happens = they_restore };
+    world_put(w, "k", "x");
+    w->config.annotate = true;
+    meanwhile(w, &m);
+    struct rp_mark_answer a = world_mark(w, "k", -1);
+    meanwhile_over(&m);
+    assert_int_equal(world_newest(w, "k").state, RP_REPRIEVED);
+    expect_no_annotation(w, "k");
+    assert_false(a.annotated);
+    assert_non_null(strstr(a.annotate_note, "reprieved"));
+}
+
+static void they_extend(struct meanwhile *m)
+{
+    struct rp_mark_request q = { .key = "k", .grace_ms = 9 * DAY, .at_ms = -1, .reason = "" };
+    struct rp_mark_answer answer;
+    ok(rp_mark_many(m->theirs, &m->w->store, &q, 1, "other", false, &answer, &err));
+    assert_int_equal(answer.what, RP_MARK_EXTENDED);
+    assert_true(answer.annotated);
+}
+
+static void test_M3_what_is_annotated_while_it_is_restored_carries_none(void **state)
+{
+    struct world *w = *state;
+    struct meanwhile m = { .happens = they_extend, .after = true };
+    world_put(w, "k", "x");
+    w->config.annotate = true;
+    assert_true(world_mark(w, "k", -1).annotated);
+    meanwhile(w, &m);
+    assert_int_equal(world_restore(w, "k").what, RP_REPRIEVE_DONE);
+    meanwhile_over(&m);
+    assert_int_equal(world_newest(w, "k").state, RP_REPRIEVED);
+    expect_no_annotation(w, "k");
+}
+
 /* ---- sweep ---- */
 
 static void test_a_sweep_purges_what_is_due_and_nothing_else(void **state)
@@ -600,6 +690,8 @@ int main(void)
         ALL(test_M2_more_time_and_its_reason_show_in_the_annotation),
         ALL(test_M3_a_restore_removes_only_the_marks_own_fields),
         ALL(test_an_annotation_does_not_come_back_from_quarantine),
+        ALL(test_M3_what_is_restored_before_it_is_annotated_carries_none),
+        ALL(test_M3_what_is_annotated_while_it_is_restored_carries_none),
         ALL(test_a_sweep_purges_what_is_due_and_nothing_else),
         ALL(test_many_marks_are_purged_in_batches_up_to_the_limit),
         ALL(test_what_somebody_else_deleted_is_already_gone),

@@ -253,7 +253,7 @@ static int put_it_off(struct meeting *m, struct rp_error *e)
 
 static int restore_file(struct meeting *m, struct rp_error *e)
 {
-    m->file[0] = uploads_command(&m->w, &rp_verb_restore, m->file_id);
+    m->file[0] = uploads_command(&m->w, &rp_verb_file_restore, m->file_id);
     return run_file(m->ours, &m->file[0], e);
 }
 
@@ -321,7 +321,7 @@ static void delete_for_a_day(struct meeting *m)
 static int restore_and_delete(struct meeting *m, struct rp_error *e)
 {
     struct rp_file_command *c = &m->file[1];
-    *c = uploads_command(&m->w, &rp_verb_restore, m->file_id);
+    *c = uploads_command(&m->w, &rp_verb_file_restore, m->file_id);
     c->arena = &m->arena;
     int r = run_file(m->theirs, c, e);
     if (r < 0) return r;
@@ -537,7 +537,7 @@ static void judge_recovered(struct meeting *m)
 
 static int restore_file_second(struct meeting *m, struct rp_error *e)
 {
-    m->file[1] = uploads_command(&m->w, &rp_verb_restore, m->file_id);
+    m->file[1] = uploads_command(&m->w, &rp_verb_file_restore, m->file_id);
     m->file[1].arena = &m->arena;
     return run_file(m->theirs, &m->file[1], e);
 }

@@ -198,7 +198,7 @@ int trial_undelete(struct trial *t, size_t i)
 {
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(1 << 18);
     struct rp_store *stores[1];
-    struct rp_file_command c = command(t, &rp_verb_restore, i, stores, &arena);
+    struct rp_file_command c = command(t, &rp_verb_file_restore, i, stores, &arena);
     ask_family(t, i, false, false); /* heard or not, it may live again */
     int r = run(t, &c);
     if (r == 0) ask_family(t, i, false, true);

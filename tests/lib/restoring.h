@@ -4,7 +4,7 @@
 #ifndef RP_TESTS_LIB_RESTORING_H
 #define RP_TESTS_LIB_RESTORING_H
 
-#include "core/reprieve/restore.h"
+#include "core/restore/restore.h"
 #include "lib/world.h"
 
 #define RESTORING_STALE RP_HOUR_MS

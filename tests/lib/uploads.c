@@ -134,7 +134,7 @@ int uploads_delete(struct world *w, int64_t file_id, int64_t grace_ms, struct rp
 
 int uploads_restore(struct world *w, int64_t file_id, struct rp_file_command *out)
 {
-    *out = uploads_command(w, &rp_verb_restore, file_id);
+    *out = uploads_command(w, &rp_verb_file_restore, file_id);
     return rp_command_run(w->catalog, &out->command);
 }
 

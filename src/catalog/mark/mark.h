@@ -87,6 +87,12 @@ int rp_mark_copy(const struct rp_mark *from, struct rp_arena *arena, struct rp_m
 
 /* It waits for a service that is asked before it is due: from then on there is no restore. */
 bool rp_mark_is_asked_now(const struct rp_mark *mark);
+/* Services are to say yes before its purge, or have said so: in `checking` they are asked. */
+bool rp_mark_has_confirmations(const struct rp_mark *mark);
+/* One has said yes, and deleted its half. */
+bool rp_mark_has_agreed(const struct rp_mark *mark);
+/* Nothing of it was erased and no service has said yes: a dead letter that can be restored. */
+bool rp_mark_is_refused(const struct rp_mark *mark);
 
 /* ---- changes, inside a transaction ---- */
 

@@ -194,6 +194,21 @@ bool rp_mark_is_asked_now(const struct rp_mark *mark)
     return early && (mark->checks & RP_CHECK_CONFIRMATIONS) != 0;
 }
 
+bool rp_mark_has_confirmations(const struct rp_mark *mark)
+{
+    return (mark->checks & (RP_CHECK_CONFIRMATIONS | RP_CHECK_AGREED)) != 0;
+}
+
+bool rp_mark_has_agreed(const struct rp_mark *mark)
+{
+    return (mark->checks & RP_CHECK_AGREED) != 0;
+}
+
+bool rp_mark_is_refused(const struct rp_mark *mark)
+{
+    return mark->state == RP_DEAD && mark->was == RP_CHECKING && !rp_mark_has_agreed(mark);
+}
+
 bool rp_mark_is_unseen(const struct rp_mark *mark)
 {
     return mark->file_id != 0 && mark->etag[0] == '\0' && mark->version[0] == '\0' && mark->original == NULL;

@@ -19,7 +19,7 @@ struct rp_restore_filter {
 };
 
 /* Where a walk over what fits stands; zeroed: at its begin. It goes down: what is left of the stage
- * has lower ids, 0 is all of it. The stages are core/reprieve/restore.h's. */
+ * has lower ids, 0 is all of it. The stages are core/restore/restore.h's. */
 struct rp_restore_cursor {
     int64_t stage, id;
 };

@@ -20,7 +20,7 @@
  *   pending  -> live, scanning              rp_verb_confirm, rp_verb_txn_commit (transaction.h)
  *   pending, scanning, live -> deleted      rp_verb_delete, rp_verb_result (rejected), replaced
  *   scanning -> live                        rp_verb_result
- *   deleted  -> live, scanning              rp_verb_restore
+ *   deleted  -> live, scanning              rp_verb_file_restore
  *   pending  -> expired                     rp_files_claimed   (the sweep's claim)
  *   deleted  -> purged                      rp_files_purged    (the sweep's finish) */
 #ifndef RP_CORE_FILE_FILE_H
@@ -147,7 +147,7 @@ struct rp_file_command {
     bool is_back; /* restore: it lives with what was `returned`; the mark of the copy is the caller's to end */
 };
 
-extern const struct rp_verb rp_verb_init, rp_verb_confirm, rp_verb_delete, rp_verb_restore, rp_verb_result;
+extern const struct rp_verb rp_verb_init, rp_verb_confirm, rp_verb_delete, rp_verb_file_restore, rp_verb_result;
 
 /* Reasons that the marks of files are born with. */
 #define RP_REASON_ABANDONED "abandoned"
@@ -205,5 +205,9 @@ const struct rp_store *rp_store_of_file(struct rp_store *const *stores, size_t n
 json_t *rp_file_json(const struct rp_file_answer *answer, const char *store);
 /* The same for a file as it was read; `mark` may be NULL. */
 void rp_file_answer_of(const struct rp_file *file, const struct rp_mark *mark, struct rp_file_answer *out);
+
+/* Whether an object may be put under this key by hand. RP_EISFILE: it is a file's. A key of a file
+ * is used by that file alone, so what is allowed once stays allowed. */
+int rp_overwrite_check(struct rp_db *db, const struct rp_store *store, const char *key, struct rp_error *err);
 
 #endif

@@ -3,6 +3,7 @@
  * its mark waits, because its copy was returned from quarantine, or because its purge was given up
  * and its object was seen to be there. */
 #include "base/cleanup.h"
+#include "base/id.h"
 #include "core/confirm/confirm.h"
 #include "core/file/log.h"
 #include "core/file/work.h"
@@ -32,24 +33,30 @@ static int live_again(struct rp_work *work, struct rp_slot *slot, struct rp_erro
 
 /* ---- the family ---- */
 
-static bool was_deleted_along(const struct rp_slot *slot, int64_t root_id)
+/* With the root; or, if the root itself had gone along with a file and stayed behind when that came
+ * back, with that file. */
+static bool was_deleted_along(struct rp_work *work, const struct rp_slot *slot, int64_t root_id)
 {
-    return slot->file.with_id == root_id && slot->file.id != root_id && slot->file.status == RP_FILE_DELETED &&
-           slot->file.was != RP_FILE_PENDING;
+    const struct rp_file *f = &slot->file, *root = &rp_work_find(work, root_id)->file;
+    bool together = f->with_id == root_id || (f->with_id != 0 && f->with_id == root->with_id);
+    return together && f->id != root_id && f->status == RP_FILE_DELETED && f->was != RP_FILE_PENDING;
 }
 
-/* It cannot come back: that keeps nobody else away. */
+/* It cannot come back: that keeps nobody else away. What a service is asked about may wait for its
+ * answer for days; if it refuses, it can be restored by itself. */
 static bool stays_behind(const struct rp_slot *slot)
 {
-    if (slot->mark.state == RP_DEAD) return !rp_mark_is_refused(&slot->mark);
-    if (slot->returned == NULL) return slot->mark.state == RP_LOST;
+    const struct rp_mark *mark = &slot->mark;
+    if (mark->state == RP_CHECKING) return rp_mark_has_confirmations(mark);
+    if (mark->state == RP_DEAD && !rp_mark_is_refused(mark)) return true;
+    if (slot->returned == NULL) return mark->state == RP_LOST;
     return slot->returned->as == NULL;
 }
 
 /* What belongs to something else that is gone as well stays with that. */
 static bool comes_back(struct rp_work *work, const struct rp_slot *slot, int64_t root_id)
 {
-    return was_deleted_along(slot, root_id) && !stays_behind(slot) &&
+    return was_deleted_along(work, slot, root_id) && !stays_behind(slot) &&
            rp_work_gone_owner(work, &slot->file, root_id) == NULL;
 }
 
@@ -73,7 +80,7 @@ static int bring_family_back(struct rp_work *work, struct rp_slot *root, struct 
     int r = 0;
     for (size_t i = 0; i < work->n && work->families; i++) {
         struct rp_slot *slot = &work->slots[i];
-        if (!was_deleted_along(slot, root_id) || slot->under == root_id) continue;
+        if (!was_deleted_along(work, slot, root_id) || slot->under == root_id) continue;
         const struct rp_slot *owner = rp_work_gone_owner(work, &slot->file, root_id);
         if (owner != NULL && owner->file.with_id != 0) slot->file.with_id = owner->file.with_id;
         slot->changed = true;
@@ -85,22 +92,34 @@ static int bring_family_back(struct rp_work *work, struct rp_slot *root, struct 
 
 /* ---- the verb ---- */
 
-static int check_mark(const struct rp_slot *slot, const struct rp_slot *root, struct rp_error *err)
+static int check_mark(const struct rp_slot *slot, struct rp_error *err)
 {
     const struct rp_mark *mark = &slot->mark;
+    bool is_back = slot->returned != NULL && slot->returned->as != NULL;
     if (mark->id == 0 || mark->state == RP_PURGED) return too_late("the file was purged", err);
-    if (mark->state == RP_LOST && slot->returned != NULL && slot->returned->as != NULL) return 0;
+    if (mark->state == RP_LOST && is_back) return 0;
     if (mark->state == RP_LOST) return too_late("its purge was given up, and nobody has looked for its object", err);
     if (rp_mark_is_refused(mark) || (slot->kept && mark->state == RP_DEAD && mark->was == RP_CHECKING)) return 0;
-    if (mark->state == RP_CHECKING && (mark->checks & (RP_CHECK_CONFIRMATIONS | RP_CHECK_AGREED)) != 0)
+    if (mark->state == RP_CHECKING && rp_mark_has_confirmations(mark))
         return too_late("an outside service is asked to delete its half", err);
     if (mark->state == RP_DEAD && mark->was == RP_CHECKING)
         return too_late("an outside service has deleted its half", err);
     if (mark->state != RP_MARKED) return too_late("its purge has begun", err);
-    if (!rp_quarantine_is(mark->key) || (slot->returned != NULL && slot->returned->as != NULL)) return 0;
+    if (!rp_quarantine_is(mark->key) || is_back) return 0;
     rp_error_set(err, RP_ETOOLATE, "its bytes are in quarantine");
-    if (slot != root) return rp_error_hint(err, "what belongs to it was moved there just now: restore it again");
     return rp_error_hint(err, "`reprieve restore %s` moves them back", mark->key + strlen(RP_STORE_QUARANTINE));
+}
+
+/* One that was deleted along with what is to be restored, and is at this moment neither to be had nor
+ * to be left behind. */
+static int check_mark_along(const struct rp_slot *slot, struct rp_error *err)
+{
+    struct rp_error why = { 0 };
+    char id[RP_ID_TEXT];
+    if (check_mark(slot, &why) == 0) return 0;
+    rp_error_set(err, why.code, "'%s' (%s), which was deleted along with it: %s", slot->file.name,
+                 rp_id_format(RP_ID_FILE, slot->file.id, id), why.text);
+    return rp_error_hint(err, "restore this one again in a moment: it then comes back with that one, or without");
 }
 
 static int check_deleted(const struct rp_file *f, struct rp_error *err)
@@ -125,10 +144,10 @@ static int decide_restore(struct rp_work *work, struct rp_slot *slot, struct rp_
     rp_work_tag(work, slot, comes_back);
     for (size_t i = 0; i < work->n && r == 0; i++) {
         if (work->slots[i].under != slot->file.id) continue;
-        const struct rp_mark *mark = &work->slots[i].mark;
-        r = check_mark(&work->slots[i], slot, refusal);
-        if (r < 0) return rp_confirm_refuse(work->tx->db, mark, work->tx->arena, "too late to restore:", refusal, err);
-        r = check_name(work, &work->slots[i].file, refusal);
+        r = &work->slots[i] == slot ? check_mark(slot, refusal) : check_mark_along(&work->slots[i], refusal);
+        if (r < 0 && &work->slots[i] == slot)
+            return rp_confirm_refuse(work->tx->db, &slot->mark, work->tx->arena, "too late to restore:", refusal, err);
+        if (r == 0) r = check_name(work, &work->slots[i].file, refusal);
     }
     return 0;
 }
@@ -163,7 +182,7 @@ static int run_restore(struct rp_tx *tx, struct rp_command *const *commands, siz
     return r < 0 ? r : rp_work_save(&work, err);
 }
 
-const struct rp_verb rp_verb_restore = { .name = "restore", .run = run_restore, .log = rp_log_restore };
+const struct rp_verb rp_verb_file_restore = { .name = "restore", .run = run_restore, .log = rp_log_restore };
 
 int rp_file_came_back(struct rp_tx *tx, int64_t file_id, const struct rp_identity *identity, struct rp_error *err)
 {

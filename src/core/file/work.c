@@ -222,11 +222,6 @@ void rp_work_mark(struct rp_work *work, struct rp_slot *slot, int64_t due_at_ms,
     slot->mark.next_at_ms = rp_confirmers_next_at(work->confirmers, due_at_ms, work->tx->late_ms);
 }
 
-bool rp_mark_is_refused(const struct rp_mark *mark)
-{
-    return mark->state == RP_DEAD && mark->was == RP_CHECKING && (mark->checks & RP_CHECK_AGREED) == 0;
-}
-
 void rp_work_reprieve(struct rp_slot *slot, enum rp_end how)
 {
     RP_ASSERT(slot->mark.state == RP_MARKED || (slot->mark.state == RP_DEAD && slot->mark.was == RP_CHECKING));

@@ -100,8 +100,6 @@ int rp_work_audit_deleted(struct rp_work *work, const struct rp_slot *slot, stru
 void rp_work_change(struct rp_work *work, struct rp_slot *slot, enum rp_status to);
 /* A new mark on the file's object. */
 void rp_work_mark(struct rp_work *work, struct rp_slot *slot, int64_t due_at_ms, const char *reason);
-/* Nothing of it was erased and no service has said yes: a dead letter that can be restored. */
-bool rp_mark_is_refused(const struct rp_mark *mark);
 /* Its waiting mark ends; or a dead letter that nothing was erased of, and its letter is closed. */
 void rp_work_reprieve(struct rp_slot *slot, enum rp_end how);
 int rp_work_identity(struct rp_work *work, struct rp_slot *slot, const struct rp_identity *identity,

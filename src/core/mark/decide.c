@@ -41,12 +41,13 @@ static int refuse_other(const struct rp_mark_request *request, const struct rp_m
 }
 
 /* The object of a file goes with its file, or the file would point at nothing. */
-static int refuse_file(const struct rp_mark_facts *facts, const char *store, const char *key, struct rp_error *err)
+static int refuse_file(const struct rp_mark_request *request, const struct rp_mark_facts *facts, const char *store,
+                       struct rp_error *err)
 {
     char id[RP_ID_TEXT];
     if (facts->file_id == 0) return 0;
     rp_id_format(RP_ID_FILE, facts->file_id, id);
-    rp_error_set(err, RP_EISFILE, "%s:%s is the object of file %s", store, key, id);
+    rp_error_set(err, RP_EISFILE, "%s:%s is the object of file %s", store, request->key, id);
     return rp_error_hint(err, "delete the file: `reprieve mark %s`", id);
 }
 
@@ -76,18 +77,18 @@ bool rp_mark_same_upload(const struct rp_mark *mark, const struct rp_identity *i
 }
 
 /* Whoever asks for more time is not told "already marked" and left without it. */
-static struct rp_mark_decision refuse_extension(const struct rp_mark *active, const char *store, const char *key,
-                                                struct rp_error *err)
+static int refuse_extension(const struct rp_mark_request *request, const struct rp_mark_facts *facts, const char *store,
+                            struct rp_error *err)
 {
     static const char *const why[RP_STATES] = { [RP_CHECKING] = "whether it may go is being asked",
                                                 [RP_PURGING] = "its purge has begun",
                                                 [RP_DEAD] = "its purge has failed, and waits for a person" };
-    rp_error_set(err, RP_EMARKED, "%s:%s is already marked and gets no more time: %s", store, key, why[active->state]);
-    rp_error_hint(err,
-                  active->state == RP_DEAD ? "decide with `reprieve dead`, then mark again"
-                                           : "`reprieve explain %s:%s` says what becomes of it",
-                  store, key);
-    return (struct rp_mark_decision){ .code = RP_EMARKED };
+    enum rp_state state = facts->active->state;
+    rp_error_set(err, RP_EMARKED, "%s:%s is already marked and gets no more time: %s", store, request->key, why[state]);
+    return rp_error_hint(err,
+                         state == RP_DEAD ? "decide with `reprieve dead`, then mark again"
+                                          : "`reprieve explain %s:%s` says what becomes of it",
+                         store, request->key);
 }
 
 /* An active mark: the same, a later one, or - for a newer upload - a new one. */
@@ -111,7 +112,8 @@ static struct rp_mark_decision decide_again(const struct rp_mark_request *reques
         return (struct rp_mark_decision){ .code = RP_EMARKED };
     }
     bool later = explicit_time && due_at_ms > active->due_at_ms;
-    if (active->state != RP_MARKED && later) return refuse_extension(active, store, request->key, err);
+    if (active->state != RP_MARKED && later)
+        return (struct rp_mark_decision){ .code = refuse_extension(request, facts, store, err) };
     if (!explicit_time || active->state != RP_MARKED || due_at_ms == active->due_at_ms)
         return (struct rp_mark_decision){ .what = RP_MARK_SAME, .due_at_ms = active->due_at_ms };
     if (later) return (struct rp_mark_decision){ .what = RP_MARK_EXTENDED, .due_at_ms = due_at_ms };
@@ -129,7 +131,7 @@ struct rp_mark_decision rp_mark_decide(const struct rp_mark_request *request, co
     int64_t span = request->at_ms >= 0 ? request->at_ms - now_ms : due - now_ms;
     int code = refuse_absent(request, facts, config->name, err);
     if (code == 0) code = refuse_other(request, facts, config->name, err);
-    if (code == 0) code = refuse_file(facts, config->name, request->key, err);
+    if (code == 0) code = refuse_file(request, facts, config->name, err);
     if (code == 0 && request->imported == NULL) code = rp_grace_check(config, span, err);
     if (code == 0) code = refuse_references(request, facts, config->name, err);
     if (code < 0) return (struct rp_mark_decision){ .code = code };

@@ -32,7 +32,7 @@ static size_t collect(struct rp_command *const *commands, size_t n, struct rp_ma
     for (size_t i = 0; i < n; i++) {
         struct rp_mark_command *c = (struct rp_mark_command *)commands[i];
         for (size_t k = 0; k < c->n; k++) {
-            if (c->items[k].store == NULL || c->items[k].refused) continue;
+            if (c->items[k].refused) continue;
             entries[all] = (struct rp_mark_entry){ .command = c, .item = &c->items[k], .order = all };
             all++;
         }

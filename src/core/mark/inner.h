@@ -36,6 +36,11 @@ size_t rp_mark_group_key(const struct rp_mark_group *group, const char *key);
 /* The verb's first step: looks at the objects, and counts references where that was asked for. */
 void rp_mark_prepare(struct rp_catalog *catalog, struct rp_command *const *commands, size_t n);
 
+/* The verb's last step, and for run: whether there is one, and what a new mark says of it. */
+void rp_mark_finish(struct rp_catalog *catalog, struct rp_command *const *commands, size_t n);
+bool rp_mark_is_finish_due(const struct rp_mark_item *item);
+bool rp_mark_wants_annotation(const struct rp_mark_item *item);
+
 /* The same decisions as rp_verb_mark, without effect. */
 extern const struct rp_verb rp_verb_mark_dry;
 

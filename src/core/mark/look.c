@@ -33,13 +33,8 @@ static int check_request(const struct rp_store *store, const struct rp_mark_requ
     return 0;
 }
 
-static void refuse(struct rp_mark_item *item, const struct rp_error *why)
-{
-    item->answer.error = *why;
-    item->refused = true;
-}
-
-/* Before anything is looked at, or again after an earlier look. */
+/* Before anything is looked at, or again after an earlier look: what was refused then may be found
+ * now. What whoever made the command has refused stays so. */
 static void begin_anew(struct rp_mark_item *item)
 {
     if (item->store == NULL) return;
@@ -126,7 +121,7 @@ static void prepare_group(struct rp_catalog *catalog, struct rp_mark_group *grou
     if (r == 0) r = look(group, arena, &why);
     if (r == 0) r = count_references(group, arena, &why);
     for (size_t i = 0; i < group->n && r < 0; i++)
-        refuse(group->entries[i].item, &why);
+        rp_mark_item_refuse(group->entries[i].item, &why);
 }
 
 static void refuse_all(struct rp_command *const *commands, size_t n, const struct rp_error *why)
@@ -134,7 +129,7 @@ static void refuse_all(struct rp_command *const *commands, size_t n, const struc
     for (size_t i = 0; i < n; i++) {
         struct rp_mark_command *c = (struct rp_mark_command *)commands[i];
         for (size_t k = 0; k < c->n; k++)
-            if (c->items[k].store != NULL && !c->items[k].refused) refuse(&c->items[k], why);
+            if (!c->items[k].refused) rp_mark_item_refuse(&c->items[k], why);
     }
 }
 

@@ -8,7 +8,6 @@
 #include "core/confirm/confirm.h"
 #include "core/guarantee.h"
 #include "core/journal.h"
-#include "core/mark/annotation.h"
 #include "core/mark/inner.h"
 #include "core/state.h"
 
@@ -70,19 +69,6 @@ static void find_stale(const struct rp_mark_group *group, const struct decided *
         }
 }
 
-static bool wants_annotation(const struct rp_mark_item *item)
-{
-    RP_ASSERT(item->store != NULL);
-    return item->request.imported == NULL && (item->request.annotate || item->store->config->annotate);
-}
-
-static bool is_annotated_later(const struct rp_mark_item *item)
-{
-    const struct rp_mark_answer *a = &item->answer;
-    bool outdated = a->what == RP_MARK_EXTENDED && a->annotated;
-    return a->what != RP_MARK_REFUSED && (wants_annotation(item) || outdated);
-}
-
 static int64_t marked_at_ms(const struct rp_tx *tx, const struct rp_mark_request *request)
 {
     bool before = request->imported != NULL && request->marked_at_ms > 0 && request->marked_at_ms < tx->late_ms;
@@ -108,7 +94,7 @@ static struct rp_mark *new_mark(struct rp_tx *tx, const struct rp_mark_entry *en
                               .version = identity->version,
                               .size_bytes = identity->size_bytes,
                               .modified_ms = identity->modified_ms,
-                              .annotated = item->request.imported != NULL || wants_annotation(item),
+                              .annotated = item->request.imported != NULL || rp_mark_wants_annotation(item),
                               .reason = item->request.reason,
                               .actor = entry->command->command.actor };
     if (by == NULL || by->n == 0) return mark;
@@ -154,28 +140,48 @@ static void end_old(struct decided *d, const struct rp_mark *old, const char *ac
                                              .actor = actor };
 }
 
-/* A mark that this round has just made is only changed in memory; so is one that it extends a
- * second time. */
+/* NULL: this round has not extended it yet. */
+static struct rp_extend *find_extension(const struct decided *d, const struct rp_mark *mark)
+{
+    for (size_t i = 0; i < d->n_extends; i++)
+        if (d->extends[i].mark->id == mark->id) return &d->extends[i];
+    return NULL;
+}
+
+/* Its row is compared with the mark as it was before this round. */
+static struct rp_extend *add_extension(struct rp_tx *tx, struct decided *d, const struct rp_mark *mark,
+                                       const char *actor)
+{
+    struct rp_mark *before = rp_arena_alloc(tx->arena, sizeof *before);
+    if (before == NULL) return NULL;
+    *before = *mark;
+    d->extends[d->n_extends] = (struct rp_extend){ .mark = before, .actor = actor };
+    return &d->extends[d->n_extends++];
+}
+
+static void give_time(struct rp_mark *mark, int64_t due_at_ms, const char *reason)
+{
+    if (mark->next_at_ms >= mark->due_at_ms) mark->next_at_ms = due_at_ms; /* as in mark_extend */
+    mark->due_at_ms = due_at_ms;
+    if (reason[0] != 0) mark->reason = reason;
+}
+
+/* A mark that this round has made has no row yet: it is changed in memory alone. */
 static int extend(struct rp_tx *tx, struct decided *d, struct rp_mark *mark, const struct rp_mark_entry *entry,
                   int64_t due_at_ms, struct rp_error *err)
 {
+    const char *reason = entry->item->request.reason;
     RP_ASSERT(mark != NULL);
-    bool made_here = is_made_here(d, mark);
-    size_t i = 0;
-    while (i < d->n_extends && d->extends[i].mark->id != mark->id)
-        i++;
-    if (!made_here && i == d->n_extends) {
-        struct rp_mark *before = rp_arena_alloc(tx->arena, sizeof *before);
-        if (before == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a mark");
-        *before = *mark;
-        d->extends[d->n_extends++] = (struct rp_extend){ .mark = before, .actor = entry->command->command.actor };
+    if (is_made_here(d, mark)) {
+        give_time(mark, due_at_ms, reason);
+        return 0;
     }
-    if (mark->next_at_ms >= mark->due_at_ms) mark->next_at_ms = due_at_ms; /* as in mark_extend */
-    mark->due_at_ms = due_at_ms;
-    if (entry->item->request.reason[0] != '\0') mark->reason = entry->item->request.reason;
-    if (made_here) return 0;
-    d->extends[i].due_at_ms = due_at_ms;
-    d->extends[i].reason = mark->reason;
+    struct rp_extend *extension = find_extension(d, mark);
+    if (extension == NULL) extension = add_extension(tx, d, mark, entry->command->command.actor);
+    if (extension == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a mark");
+    give_time(mark, due_at_ms, reason);
+    extension->due_at_ms = due_at_ms;
+    extension->reason = mark->reason;
     return 0;
 }
 
@@ -226,7 +232,7 @@ static int decide_one(struct rp_tx *tx, const struct rp_mark_entry *entry, size_
     if (a->what == RP_MARK_EXTENDED) r = extend(tx, d, newest, entry, decision.due_at_ms, err);
     RP_ASSERT(newest != NULL); /* what is not refused has its mark */
     answer_with(a, newest);
-    if (wants_annotation(item) && !newest->annotated) d->annotated[d->n_annotated++] = newest->id;
+    if (rp_mark_wants_annotation(item) && !newest->annotated) d->annotated[d->n_annotated++] = newest->id;
     return r;
 }
 
@@ -277,24 +283,18 @@ static int apply(struct rp_tx *tx, const struct rp_mark_group *group, struct dec
     return r;
 }
 
-static bool is_finish_due(const struct rp_mark_item *item)
-{
-    if (item->facts.changed_at_ms != 0) return true;
-    return item->answer.what != RP_MARK_REFUSED && is_annotated_later(item);
-}
-
 /* The whole command: refusals that came before, what is due first, and whether anything is left to
  * do outside. */
 static void sum_up(struct rp_mark_command *c)
 {
     for (size_t i = 0; i < c->n; i++) {
         struct rp_mark_item *item = &c->items[i];
-        if (item->store == NULL || item->refused) item->answer.references = -1;
+        if (item->refused) item->answer.references = -1;
         if (c->command.verb == &rp_verb_mark_dry) continue;
         int64_t due = item->answer.asked_now ? item->answer.marked_at_ms : item->answer.due_at_ms;
         if (item->answer.what != RP_MARK_REFUSED && (c->command.due_at_ms == 0 || due < c->command.due_at_ms))
             c->command.due_at_ms = due;
-        c->command.unfinished = c->command.unfinished || is_finish_due(item);
+        c->command.unfinished = c->command.unfinished || rp_mark_is_finish_due(item);
     }
     if (c->n == 1) c->command.error = c->items[0].answer.error;
 }
@@ -319,63 +319,6 @@ static int run(struct rp_tx *tx, struct rp_command *const *commands, size_t n, s
     return r;
 }
 
-/* ---- finish ---- */
-
-static int note_identity(struct rp_tx *tx, void *ctx, struct rp_error *err)
-{
-    return rp_marks_identity(tx, ctx, 1, err);
-}
-
-/* After the commit: a mark without its annotation is only less visible, an annotation without its
- * mark would lie. */
-static void annotate(struct rp_catalog *catalog, struct rp_mark_item *item)
-{
-    struct rp_mark_answer *a = &item->answer;
-    struct rp_annotation note = { .marked_at_ms = a->marked_at_ms, .due_at_ms = a->due_at_ms, .reason = a->reason };
-    struct rp_identity now = item->facts.identity;
-    struct rp_error why = { 0 };
-    int r = rp_annotation_write(catalog, item->store, item->request.key, &now, &note, &why);
-    if (r == 0 && !rp_identity_equal(&now, &item->facts.identity)) {
-        struct rp_mark mark = {
-            .id = a->mark_id, .etag = now.etag, .version = now.version, .modified_ms = now.modified_ms
-        };
-        r = rp_catalog_transact(catalog, note_identity, &mark, &why);
-    }
-    if (r < 0) snprintf(a->annotate_note, sizeof a->annotate_note, "%.119s", why.text);
-    a->annotated = r == 0;
-}
-
-static void finish_item(struct rp_catalog *catalog, struct rp_mark_item *item, bool *amended)
-{
-    if (item->facts.changed_at_ms != 0) rp_guarantee_revoke(item->store, item->facts.changed_at_ms);
-    if (item->answer.what == RP_MARK_REFUSED || !is_annotated_later(item)) return;
-    annotate(catalog, item);
-    *amended = true;
-}
-
-/* A key that stands twice is annotated once, as the last of them says. */
-static bool finish_alike(struct rp_mark_command *c, size_t k)
-{
-    struct rp_mark_answer *a = &c->items[k].answer;
-    for (size_t i = c->n - 1; i > k && is_annotated_later(&c->items[k]); i--) {
-        const struct rp_mark_answer *last = &c->items[i].answer;
-        if (last->mark_id != a->mark_id || !is_annotated_later(&c->items[i])) continue;
-        a->annotated = last->annotated;
-        memcpy(a->annotate_note, last->annotate_note, sizeof a->annotate_note);
-        return true;
-    }
-    return false;
-}
-
-static void finish(struct rp_catalog *catalog, struct rp_command *const *commands, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        struct rp_mark_command *c = (struct rp_mark_command *)commands[i];
-        for (size_t k = c->n; k-- > 0;)
-            if (!finish_alike(c, k)) finish_item(catalog, &c->items[k], &c->command.amended);
-    }
-}
-
 static void write_log(const struct rp_command *command, struct rp_log *log, int64_t at_ms)
 {
     const struct rp_mark_command *c = (const struct rp_mark_command *)command;
@@ -398,13 +341,22 @@ static int add_locks(struct rp_tx *tx, const struct rp_command *command, struct 
 }
 
 _Static_assert(offsetof(struct rp_mark_command, command) == 0, "a command is the first member");
-const struct rp_verb rp_verb_mark = {
-    .name = "mark", .prepare = rp_mark_prepare, .locks = add_locks, .run = run, .finish = finish, .log = write_log
-};
-/* The same decisions, without effect. */
+const struct rp_verb rp_verb_mark = { .name = "mark",
+                                      .prepare = rp_mark_prepare,
+                                      .locks = add_locks,
+                                      .run = run,
+                                      .finish = rp_mark_finish,
+                                      .log = write_log };
 const struct rp_verb rp_verb_mark_dry = { .name = "mark", .prepare = rp_mark_prepare, .run = run, .alone = true };
 
 /* ---- commands ---- */
+
+void rp_mark_item_refuse(struct rp_mark_item *item, const struct rp_error *why)
+{
+    RP_ASSERT(why->code < 0);
+    item->answer.error = *why;
+    item->refused = true;
+}
 
 void rp_mark_command_init(struct rp_mark_command *c, struct rp_mark_item *items, size_t n, const char *actor)
 {

@@ -28,6 +28,7 @@
 #include "catalog/mark/mark.h"
 #include "catalog/writer/writer.h"
 #include "core/due.h"
+#include "core/mark/annotation.h"
 #include "core/store.h"
 
 #define RP_MARK_ITEMS_MAX 1000
@@ -84,13 +85,13 @@ struct rp_mark_answer {
     bool annotated;
     bool asked_now; /* a service is asked at once: it cannot be restored from then on */
     char reason[RP_REASON_MAX + 1];
-    char annotate_note[120]; /* the mark stands, but the annotation could not be written */
+    char annotate_note[RP_ANNOTATE_NOTE]; /* the mark stands, but the annotation could not be written */
 };
 
 struct rp_mark_item {
-    struct rp_store *store; /* NULL: it is refused, and `answer` says why */
+    struct rp_store *store; /* NULL: whoever made the command has refused it */
     struct rp_mark_request request;
-    bool refused;                 /* before run, by prepare: `answer` says why */
+    bool refused;                 /* before run (rp_mark_item_refuse): `answer` says why */
     struct rp_mark_answer answer; /* out */
     struct rp_mark_facts facts;   /* of prepare and run */
 };
@@ -102,6 +103,9 @@ struct rp_mark_command {
 };
 extern const struct rp_verb rp_verb_mark;
 
+/* By whoever makes the command, or by prepare. */
+void rp_mark_item_refuse(struct rp_mark_item *item, const struct rp_error *why);
+
 /* A command over these items; the caller fills in key, digest, render and done if there is more to
  * it. */
 void rp_mark_command_init(struct rp_mark_command *c, struct rp_mark_item *items, size_t n, const char *actor);
@@ -111,9 +115,5 @@ void rp_mark_command_init(struct rp_mark_command *c, struct rp_mark_item *items,
  * nothing was decided. */
 int rp_mark_many(struct rp_catalog *catalog, struct rp_store *store, const struct rp_mark_request *requests, size_t n,
                  const char *actor, bool dry_run, struct rp_mark_answer *answers, struct rp_error *err);
-
-/* Whether an object may be put under this key by hand. RP_EISFILE: it is a file's. A key of a file
- * is used by that file alone, so what is allowed once stays allowed. */
-int rp_overwrite_check(struct rp_db *db, const struct rp_store *store, const char *key, struct rp_error *err);
 
 #endif

@@ -53,7 +53,7 @@ static bool moves(const struct rp_mark *m, int64_t due_at_ms, struct rp_move *ou
         return true;
     }
     if (m->state != RP_CHECKING) return false;
-    bool agreed = (m->checks & RP_CHECK_AGREED) != 0;
+    bool agreed = rp_mark_has_agreed(m);
     out->to = agreed ? RP_DEAD : RP_MARKED;
     out->next_at_ms = agreed ? 0 : due_at_ms;
     out->note =

@@ -70,7 +70,7 @@ static void bring_back(struct rp_purge_batch *b, struct rp_purge_item *item)
     bool made = false;
     int r = rp_subject_in(b->store)->bring_back(b->store, item->mark, back->key, &back->identity, &made, &why);
     if (r == RP_ENOTFOUND || r == RP_ECHANGED || r == RP_EEXISTS || (r == 0 && !made)) return;
-    if (r == 0 && back->annotated) r = rp_annotation_remove(NULL, b->store, back->key, &back->identity, &why);
+    if (r == 0 && back->annotated) r = rp_annotation_take_off(b->store, back->key, &back->identity, &why);
     rp_purge_set_status(item, r == 0 ? RP_ITEM_RETURNED : RP_ITEM_FAILED, "%.200s",
                         r == 0 ? "its object was gone, and was brought back" : why.text);
     if (r < 0 && (rp_error_fault(r) & RP_OF_STORE) != 0) b->store_error = why;

@@ -10,7 +10,7 @@
 static bool is_to_be_seen(const struct rp_reprieve_item *item)
 {
     const struct rp_mark *m = &item->mark;
-    bool waits = m->state == RP_MARKED || m->state == RP_LOST;
+    bool waits = m->state == RP_MARKED || m->state == RP_LOST || rp_mark_is_refused(m);
     return item->error.code == 0 && m->file_id != 0 && waits && !rp_quarantine_is(m->key) && m->etag[0] != 0;
 }
 
@@ -26,15 +26,22 @@ static bool show_hidden(struct rp_reprieve_item *item)
                                               &ignored) == 0;
 }
 
+static bool stands(struct rp_reprieve_item *item, const struct rp_item *seen)
+{
+    if (seen->outcome == RP_OUT_FOUND) return strcmp(seen->identity.etag, item->mark.etag) == 0;
+    return seen->outcome == RP_OUT_GONE && show_hidden(item);
+}
+
+/* What was given up comes back only if it is seen as it was; the others unless they are seen to be
+ * gone. */
 static void take_seen(struct rp_reprieve_item *item, const struct rp_item *seen)
 {
     const bool lost = item->mark.state == RP_LOST;
     struct rp_reprieve_copy *copy = &item->copy;
     copy->identity = seen->identity;
-    copy->stands = lost && ((seen->outcome == RP_OUT_FOUND && strcmp(seen->identity.etag, item->mark.etag) == 0) ||
-                            (seen->outcome == RP_OUT_GONE && show_hidden(item)));
-    copy->seen = copy->stands || lost || seen->outcome == RP_OUT_GONE;
-    if (!copy->seen || copy->stands) return;
+    if (!lost && seen->outcome != RP_OUT_GONE) return;
+    copy->bytes = lost && stands(item, seen) ? RP_BYTES_STAND : RP_BYTES_AWAY;
+    if (copy->bytes == RP_BYTES_STAND) return;
     rp_error_set(&copy->error, RP_ETOOLATE, "%s:%s: too late, its object is not there any more",
                  item->store->config->name, item->mark.key);
 }

@@ -24,8 +24,10 @@ struct relatives {
 static bool is_known(const struct relatives *rel, int64_t file_id)
 {
     const struct rp_reprieve_command *c = rel->command;
-    for (size_t i = 0; i < rp_reprieve_count(c); i++)
-        if (rp_reprieve_at(c, i)->mark.file_id == file_id || rp_reprieve_at(c, i)->file_id == file_id) return true;
+    for (size_t i = 0; i < rp_reprieve_count(c); i++) {
+        const struct rp_reprieve_item *item = rp_reprieve_at(c, i);
+        if (item->mark.file_id == file_id || item->file_id == file_id) return true;
+    }
     for (size_t i = 0; i < rel->n; i++)
         if (rel->ids[i] == file_id) return true;
     return false;
@@ -70,7 +72,7 @@ int rp_reprieve_find_family(struct rp_catalog *catalog, struct rp_reprieve_comma
     if (all == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a family of %zu", rel->n);
     if (c->n_family > 0) memcpy(all, c->family, c->n_family * sizeof *all);
     for (size_t i = 0; i < rel->n; i++)
-        all[c->n_family++] = (struct rp_reprieve_item){ .file_id = rel->ids[i] };
+        all[c->n_family++] = (struct rp_reprieve_item){ .by = RP_NAMED_BY_FILE, .file_id = rel->ids[i] };
     c->family = all;
     return 0;
 }

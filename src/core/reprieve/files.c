@@ -3,16 +3,13 @@
  * for reasons of its own. */
 #include "core/reprieve/inner.h"
 
-/* The file's own verb decides while its mark waits or is lost, or is a dead letter that nothing was
- * erased of; of what was returned from
- * quarantine, and where the file is what was asked for. */
 bool rp_reprieve_is_of_file(const struct rp_reprieve_subject *s)
 {
     const struct rp_mark *copy = &s->item->copy.mark;
     if (copy->id != 0) return copy->file_id != 0 && copy->state == RP_MARKED;
     bool refused = s->now->state == RP_DEAD && s->now->was == RP_CHECKING;
     bool may_return = s->now->state == RP_MARKED || s->now->state == RP_LOST || refused;
-    return s->now->file_id != 0 && (may_return || s->item->file_id != 0);
+    return s->now->file_id != 0 && (may_return || s->item->by == RP_NAMED_BY_FILE);
 }
 
 struct files {
@@ -28,14 +25,16 @@ static struct rp_command *add_file(struct files *f, struct rp_arena *arena, stru
     struct rp_file_command *command = &f->commands[f->n];
     struct rp_file_return *returned = &f->returns[f->n];
     bool several = c->n_stores > 0, failed = item->error.code < 0;
-    *returned = (struct rp_file_return){ .as = !failed && item->copy.stands ? &item->copy.identity : NULL,
+    bool stands = !failed && item->copy.bytes == RP_BYTES_STAND;
+    bool known = failed || item->copy.mark.id != 0 || item->copy.bytes != RP_BYTES_UNSEEN;
+    *returned = (struct rp_file_return){ .as = stands ? &item->copy.identity : NULL,
                                          .why = failed ? &item->error : &item->copy.error };
     *command = (struct rp_file_command){
-        .command = { .verb = &rp_verb_restore, .tenant_id = c->command.tenant_id, .actor = c->command.actor },
+        .command = { .verb = &rp_verb_file_restore, .tenant_id = c->command.tenant_id, .actor = c->command.actor },
         .stores = several ? c->stores : &item->store,
         .n_stores = several ? c->n_stores : item->store != NULL,
         .arena = arena,
-        .returned = failed || item->copy.mark.id != 0 || item->copy.seen ? returned : NULL,
+        .returned = known ? returned : NULL,
         .file_id = item->mark.file_id
     };
     f->list[f->n++] = &command->command;
@@ -52,8 +51,10 @@ bool rp_reprieve_is_left(const struct rp_reprieve_command *c, const struct rp_re
 /* The verb is told of those, for they may belong to what is restored. */
 static void add_left(struct files *f, struct rp_arena *arena, struct rp_reprieve_command *c)
 {
-    for (size_t i = 0; i < rp_reprieve_count(c) && !c->command.stale; i++)
-        if (rp_reprieve_is_left(c, rp_reprieve_at(c, i))) (void)add_file(f, arena, c, rp_reprieve_at(c, i));
+    for (size_t i = 0; i < rp_reprieve_count(c) && !c->command.stale; i++) {
+        struct rp_reprieve_item *item = rp_reprieve_at(c, i);
+        if (rp_reprieve_is_left(c, item)) (void)add_file(f, arena, c, item);
+    }
 }
 
 /* What belongs to something that has come back since is asked once more. */
@@ -73,7 +74,7 @@ static size_t take_waiting(struct rp_command **list, size_t n)
 /* The limit of a family is one of all that are loaded together. */
 static int run_files(struct rp_tx *tx, struct rp_command **list, size_t n, struct rp_error *err)
 {
-    int r = n > 0 ? rp_verb_restore.run(tx, list, n, err) : 0;
+    int r = n > 0 ? rp_verb_file_restore.run(tx, list, n, err) : 0;
     if (r != RP_ETOOBIG || n == 1) return r;
     rp_error_clear(err);
     r = run_files(tx, list, n / 2, err);

@@ -32,8 +32,8 @@ static inline const char *rp_reprieve_store_name(const struct rp_reprieve_item *
 /* ---- decide.c ---- */
 
 /* RP_ETOOLATE, and why. */
-struct rp_reprieve_decision rp_reprieve_too_late(const struct rp_mark *mark, const char *store, const char *why,
-                                                 struct rp_error *err);
+enum rp_reprieving rp_reprieve_too_late(const struct rp_mark *mark, const char *store, const char *why,
+                                        struct rp_error *err);
 
 /* A refusal because services are asked names them. */
 int rp_reprieve_name_services(struct rp_db *db, const struct rp_mark *mark, const char *store, struct rp_arena *arena,
@@ -46,8 +46,6 @@ int rp_reprieve_see_agreed(struct rp_db *db, const struct rp_mark *mark, struct 
 /* ---- look.c ---- */
 
 void rp_reprieve_prepare(struct rp_catalog *catalog, struct rp_command *const *commands, size_t n);
-/* It says which mark it is about; one that does not was refused by whoever made the command. */
-bool rp_reprieve_is_named(const struct rp_reprieve_item *item);
 /* V6 */
 bool rp_reprieve_is_foreign(const struct rp_reprieve_command *c, const struct rp_mark *mark);
 /* The item's mark and store; RP_ENOTFOUND in the words for what does not exist. */
@@ -66,8 +64,8 @@ int rp_reprieve_return(struct rp_tx *tx, const struct rp_reprieve_subject *s, st
 
 /* ---- files.c ---- */
 
-/* The file's own verb decides while its mark waits or is lost, of what was returned from
- * quarantine, and where the file is what was asked for. */
+/* The file's own verb decides while its mark waits, is lost, or is a dead letter that nothing was
+ * erased of; of what was returned from quarantine; and where the file is what was asked for. */
 bool rp_reprieve_is_of_file(const struct rp_reprieve_subject *s);
 /* A file in quarantine that prepare could not look at. */
 bool rp_reprieve_is_left(const struct rp_reprieve_command *c, const struct rp_reprieve_item *item);

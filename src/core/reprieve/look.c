@@ -7,7 +7,6 @@
 #include "core/reprieve/inner.h"
 #include "core/subject/subject.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 static struct rp_store *store_of(const struct rp_reprieve_command *c, int64_t store_id)
@@ -34,13 +33,26 @@ static int find_newest(struct rp_db *db, const struct rp_reprieve_item *item, st
     return 0;
 }
 
+/* Of a copy in quarantine, the mark that it was made for. */
 static int find_by_id(struct rp_db *db, const struct rp_reprieve_item *item, struct rp_arena *arena,
                       struct rp_mark *out, struct rp_error *err)
 {
-    if (item->file_id != 0) return rp_file_mark(db, item->file_id, arena, out, err);
-    int r = rp_mark_get(db, item->mark_id, arena, out, err);
     int64_t original;
+    int r = rp_mark_get(db, item->mark_id, arena, out, err);
     return r == 0 && rp_quarantine_original(out->key, &original) ? rp_mark_get(db, original, arena, out, err) : r;
+}
+
+static int find(struct rp_db *db, const struct rp_reprieve_item *item, struct rp_arena *arena, struct rp_mark *out,
+                struct rp_error *err)
+{
+    switch (item->by) {
+    case RP_NAMED_BY_FILE:
+        return rp_file_mark(db, item->file_id, arena, out, err);
+    case RP_NAMED_BY_KEY:
+        return find_newest(db, item, arena, out, err);
+    default:
+        return find_by_id(db, item, arena, out, err);
+    }
 }
 
 bool rp_reprieve_is_foreign(const struct rp_reprieve_command *c, const struct rp_mark *mark)
@@ -52,7 +64,7 @@ bool rp_reprieve_is_foreign(const struct rp_reprieve_command *c, const struct rp
 static int refuse_foreign(const struct rp_reprieve_item *item, struct rp_error *err)
 {
     char id[RP_ID_TEXT];
-    bool by_file = item->file_id != 0;
+    bool by_file = item->by == RP_NAMED_BY_FILE;
     rp_id_format(by_file ? RP_ID_FILE : RP_ID_MARK, by_file ? item->file_id : item->mark_id, id);
     return rp_error_set(err, RP_ENOTFOUND, "no %s %s", by_file ? "file" : "mark", id);
 }
@@ -60,28 +72,24 @@ static int refuse_foreign(const struct rp_reprieve_item *item, struct rp_error *
 int rp_reprieve_find_mark(struct rp_catalog *catalog, struct rp_reprieve_command *c, struct rp_reprieve_item *item,
                           struct rp_error *err)
 {
-    bool by_id = item->mark_id != 0 || item->file_id != 0;
-    int r = by_id ? find_by_id(catalog->db, item, c->arena, &item->mark, err)
-                  : find_newest(catalog->db, item, c->arena, &item->mark, err);
+    int r = find(catalog->db, item, c->arena, &item->mark, err);
     if (r < 0) return r;
     if (rp_reprieve_is_foreign(c, &item->mark)) return refuse_foreign(item, err);
-    if (by_id && !item->given) item->store = store_of(c, item->mark.store_id);
+    if (item->by == RP_NAMED_BY_MARK || item->by == RP_NAMED_BY_FILE) item->store = store_of(c, item->mark.store_id);
     if (item->store == NULL)
         return rp_error_set(err, RP_EUNAVAILABLE, "the store of this mark is not configured any more");
     return rp_store_refuse_closed(item->store, err);
 }
 
-/* An object that changed or went carries no annotation of ours. A store that fails must not stop a
- * rescue: that is noted, and the same restore, given again, tries it again. */
+/* Of what is to be restored, or has ended with its object still there: where that failed, the same
+ * restore, given again, tries it again. */
 static void remove_annotation(struct rp_catalog *catalog, struct rp_reprieve_item *item)
 {
     const struct rp_mark *mark = &item->mark;
-    struct rp_identity identity = rp_subject_identity(mark);
-    struct rp_error why = { 0 };
-    if (!mark->annotated || (mark->state != RP_MARKED && mark->state != RP_REPRIEVED)) return;
-    int r = rp_annotation_remove(catalog, item->store, mark->key, &identity, &why);
-    if (r < 0 && r != RP_ENOTFOUND && r != RP_ECHANGED)
-        snprintf(item->answer.annotate_note, sizeof item->answer.annotate_note, "%.119s", why.text);
+    bool ends = mark->state == RP_MARKED || rp_mark_is_refused(mark);
+    item->annotate_note[0] = 0;
+    if (ends || mark->state == RP_REPRIEVED || mark->state == RP_LOST)
+        rp_annotation_end(catalog, item->store, mark, item->annotate_note);
 }
 
 static int copy_back(struct rp_catalog *catalog, struct rp_reprieve_item *item, struct rp_error *err)
@@ -91,9 +99,10 @@ static int copy_back(struct rp_catalog *catalog, struct rp_reprieve_item *item, 
     bool made = false;
     int r = rp_subject_of(mark)->bring_back(item->store, &copy->mark, mark->key, &copy->identity, &made, err);
     copy->made = copy->made || made;
+    copy->bytes = RP_BYTES_AWAY;
     if (r == RP_EEXISTS) return r;
     if (r == 0 && mark->annotated) r = rp_annotation_remove(catalog, item->store, mark->key, &copy->identity, err);
-    copy->stands = r == 0;
+    if (r == 0) copy->bytes = RP_BYTES_STAND;
     return r < 0 ? rp_error_wrap(err, r, "return %s:%s from quarantine", item->store->config->name, mark->key) : 0;
 }
 
@@ -102,7 +111,7 @@ static int bring_back(struct rp_catalog *catalog, struct rp_reprieve_command *c,
 {
     struct rp_reprieve_copy *copy = &item->copy;
     rp_error_clear(&copy->error);
-    copy->stands = copy->seen = false;
+    copy->bytes = RP_BYTES_UNSEEN;
     if (item->mark.state != RP_PURGED || item->mark.outcome != RP_END_QUARANTINED) return 0;
     int r = rp_quarantine_mark(catalog->db, &item->mark, c->arena, &copy->mark, err);
     if (r == RP_ENOTFOUND) return 0;
@@ -112,25 +121,22 @@ static int bring_back(struct rp_catalog *catalog, struct rp_reprieve_command *c,
 
 static bool is_earlier(const struct rp_reprieve_command *c, size_t i)
 {
-    for (size_t k = 0; k < i; k++)
-        if (rp_reprieve_at(c, k)->mark.id == rp_reprieve_at(c, i)->mark.id && rp_reprieve_at(c, k)->error.code == 0)
-            return true;
+    const struct rp_reprieve_item *item = rp_reprieve_at(c, i);
+    for (size_t k = 0; k < i; k++) {
+        const struct rp_reprieve_item *other = rp_reprieve_at(c, k);
+        if (other->mark.id == item->mark.id && other->error.code == 0) return true;
+    }
     return false;
-}
-
-bool rp_reprieve_is_named(const struct rp_reprieve_item *item)
-{
-    return item->given || item->mark_id != 0 || item->file_id != 0 || (item->store != NULL && item->key != NULL);
 }
 
 /* Its mark is known, or it is refused. */
 static void find_item(struct rp_catalog *catalog, struct rp_reprieve_command *c, struct rp_reprieve_item *item)
 {
-    if (!rp_reprieve_is_named(item)) return;
-    RP_ASSERT(!item->given || c->command.tenant_id == 0);
+    if (item->by == RP_NAMED_NOT) return;
+    RP_ASSERT(item->by != RP_NAMED_AS_READ || c->command.tenant_id == 0);
     if (item->error.code < 0 && !c->command.second) return;
     rp_error_clear(&item->error);
-    if (!item->given || c->command.second) (void)rp_reprieve_find_mark(catalog, c, item, &item->error);
+    if (item->by != RP_NAMED_AS_READ || c->command.second) (void)rp_reprieve_find_mark(catalog, c, item, &item->error);
 }
 
 struct place {
@@ -147,8 +153,10 @@ static int newest_first(const void *a, const void *b)
 
 static void refuse_from(struct rp_reprieve_command *c, size_t from, const struct rp_error *why)
 {
-    for (size_t i = from; i < rp_reprieve_count(c); i++)
-        if (rp_reprieve_at(c, i)->error.code == 0) rp_reprieve_at(c, i)->error = *why;
+    for (size_t i = from; i < rp_reprieve_count(c); i++) {
+        struct rp_reprieve_item *item = rp_reprieve_at(c, i);
+        if (item->error.code == 0) item->error = *why;
+    }
 }
 
 /* V9. Those from this one on: what was asked for, or the family. */
@@ -162,7 +170,7 @@ static void prepare_items(struct rp_catalog *catalog, struct rp_reprieve_command
     for (size_t i = from; i < rp_reprieve_count(c) && order != NULL; i++) {
         struct rp_reprieve_item *item = rp_reprieve_at(c, i);
         find_item(catalog, c, item);
-        if (rp_reprieve_is_named(item) && item->error.code == 0) order[n++] = (struct place){ item->mark.id, i };
+        if (item->by != RP_NAMED_NOT && item->error.code == 0) order[n++] = (struct place){ item->mark.id, i };
     }
     if (n > 0) qsort(order, n, sizeof *order, newest_first);
     for (size_t k = 0; k < n; k++) {

@@ -9,9 +9,12 @@
 #include "core/subject/subject.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define RESTORE_ARENA ((size_t)64 << 20)
+#define MARK_ARENA    ((size_t)256 << 10)
 
 /* ---- run ---- */
 
@@ -29,11 +32,11 @@ static int apply_one(struct rp_reprieve_round *round, struct rp_reprieve_subject
     bool has_copy = item->copy.mark.id != 0;
     if (rp_reprieve_is_of_file(s)) return 0; /* its own verb decides: rp_reprieve_files */
     if (has_copy && item->copy.mark.state == RP_MARKED) return rp_reprieve_return(round->tx, s, err);
-    a->what =
-        rp_reprieve_decide(s->now, has_copy ? &item->copy.mark : NULL, rp_reprieve_store_name(item), &a->error).what;
+    a->what = rp_reprieve_decide(s->now, has_copy ? &item->copy.mark : NULL, rp_reprieve_store_name(item), &a->error);
     if (a->what != RP_REPRIEVE_DONE)
         return rp_reprieve_name_services(round->tx->db, s->now, rp_reprieve_store_name(item), round->tx->arena,
                                          &a->error, err);
+    item->annotated = s->now->annotated;
     if (s->now->state == RP_DEAD) round->dead[round->n_dead++] = s;
     round->moves[round->n_moves++] = (struct rp_move){ .mark = s->now,
                                                        .to = RP_REPRIEVED,
@@ -48,9 +51,8 @@ static int apply_one(struct rp_reprieve_round *round, struct rp_reprieve_subject
 static int by_mark(const void *a, const void *b)
 {
     const struct rp_reprieve_subject *x = a, *y = b;
-    int64_t left = x->item->mark.id, right = y->item->mark.id;
-    if (left != right) return left < right ? -1 : 1;
-    return (x->item > y->item) - (x->item < y->item);
+    int by_id = rp_id_order(x->item->mark.id, y->item->mark.id);
+    return by_id != 0 ? by_id : (x->item > y->item) - (x->item < y->item);
 }
 
 /* All items that are not refused yet, in order of mark. */
@@ -69,10 +71,9 @@ static int collect(struct rp_reprieve_round *round, struct rp_command *const *co
         struct rp_reprieve_command *c = (struct rp_reprieve_command *)commands[i];
         for (size_t k = 0; k < rp_reprieve_count(c); k++) {
             struct rp_reprieve_item *item = rp_reprieve_at(c, k);
-            char note[sizeof item->answer.annotate_note];
-            memcpy(note, item->answer.annotate_note, sizeof note); /* prepare's */
             item->answer = (struct rp_reprieve_answer){ .what = RP_REPRIEVE_REFUSED, .error = item->error };
-            memcpy(item->answer.annotate_note, note, sizeof note);
+            memcpy(item->answer.annotate_note, item->annotate_note, sizeof item->annotate_note);
+            item->annotated = false;
             if (item->error.code == 0)
                 round->subjects[round->n++] = (struct rp_reprieve_subject){ .command = c, .item = item };
         }
@@ -125,18 +126,14 @@ static void drop_doubles(struct rp_reprieve_round *round)
     round->n = left;
 }
 
+static int by_subject(const void *key, const void *element)
+{
+    return rp_id_order(*(const int64_t *)key, ((const struct rp_reprieve_subject *)element)->item->mark.id);
+}
+
 static const struct rp_reprieve_subject *decided_by(const struct rp_reprieve_round *round, int64_t mark_id)
 {
-    for (size_t low = 0, high = round->n; low < high;) {
-        size_t middle = low + (high - low) / 2;
-        int64_t id = round->subjects[middle].item->mark.id;
-        if (id == mark_id) return &round->subjects[middle];
-        if (id < mark_id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return NULL;
+    return bsearch(&mark_id, round->subjects, round->n, sizeof *round->subjects, by_subject);
 }
 
 /* The file of a mark as it is now, for the answer. */
@@ -171,7 +168,7 @@ static int sum_up(const struct rp_reprieve_round *round, struct rp_reprieve_comm
         if (i < c->n) r = show_file(round->tx, c, item, err);
         if (r == 0) r = rp_reprieve_see_agreed(round->tx->db, &item->mark, c->arena, &item->answer, err);
         bool refused = item->answer.what == RP_REPRIEVE_REFUSED;
-        c->command.unfinished = c->command.unfinished || (item->copy.made && refused);
+        c->command.unfinished = c->command.unfinished || (item->copy.made && refused) || item->annotated;
     }
     if (c->n == 1) c->command.error = c->items[0].answer.error;
     return r;
@@ -218,6 +215,21 @@ static void take_away(struct rp_catalog *catalog, const struct rp_reprieve_comma
     rp_subject_of(&item->mark)->take_away(item->store, &item->copy.mark, item->mark.key, &item->copy.identity);
 }
 
+/* N1, with the mark as it is now: to annotate an object may be to make another upload of it. */
+static void look_for_annotation(struct rp_catalog *catalog, struct rp_reprieve_item *item, bool *amended)
+{
+    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(MARK_ARENA);
+    struct rp_error why = { 0 };
+    struct rp_mark now;
+    char note[RP_ANNOTATE_NOTE];
+    if (rp_mark_get(catalog->db, item->mark.id, &arena, &now, &why) < 0)
+        snprintf(note, sizeof note, "%.119s", why.text);
+    else
+        rp_annotation_end(catalog, item->store, &now, note);
+    *amended = *amended || strcmp(note, item->answer.annotate_note) != 0;
+    memcpy(item->answer.annotate_note, note, sizeof note);
+}
+
 static void finish(struct rp_catalog *catalog, struct rp_command *const *commands, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -225,6 +237,7 @@ static void finish(struct rp_catalog *catalog, struct rp_command *const *command
         for (size_t k = 0; k < rp_reprieve_count(c); k++) {
             struct rp_reprieve_item *item = rp_reprieve_at(c, k);
             if (item->copy.made && item->answer.what == RP_REPRIEVE_REFUSED) take_away(catalog, c, item);
+            if (item->annotated) look_for_annotation(catalog, item, &c->command.amended);
         }
     }
 }
@@ -245,8 +258,9 @@ static int add_locks(struct rp_tx *tx, const struct rp_command *command, struct 
     const struct rp_reprieve_command *c = (const struct rp_reprieve_command *)command;
     (void)tx, (void)err;
     for (size_t i = 0; i < rp_reprieve_count(c); i++) {
-        const struct rp_mark *mark = &rp_reprieve_at(c, i)->mark;
-        if (rp_reprieve_at(c, i)->error.code < 0 && !rp_reprieve_is_left(c, rp_reprieve_at(c, i))) continue;
+        const struct rp_reprieve_item *item = rp_reprieve_at(c, i);
+        const struct rp_mark *mark = &item->mark;
+        if (item->error.code < 0 && !rp_reprieve_is_left(c, item)) continue;
         if (mark->tenant_id != 0)
             rp_locks_tenant(out, mark->tenant_id);
         else
@@ -265,6 +279,14 @@ const struct rp_verb rp_verb_reprieve = { .name = "restore",
 
 /* ---- commands ---- */
 
+static enum rp_reprieve_by named_by(const struct rp_reprieve_item *item)
+{
+    if (item->mark.id != 0) return RP_NAMED_AS_READ;
+    if (item->file_id != 0) return RP_NAMED_BY_FILE;
+    if (item->mark_id != 0) return RP_NAMED_BY_MARK;
+    return item->store != NULL && item->key != NULL ? RP_NAMED_BY_KEY : RP_NAMED_NOT;
+}
+
 void rp_reprieve_command_init(struct rp_reprieve_command *c, struct rp_reprieve_item *items, size_t n,
                               const char *actor, struct rp_arena *arena)
 {
@@ -272,8 +294,8 @@ void rp_reprieve_command_init(struct rp_reprieve_command *c, struct rp_reprieve_
         .command = { .verb = &rp_verb_reprieve, .weight = n, .actor = actor }, .items = items, .n = n, .arena = arena
     };
     for (size_t i = 0; i < n; i++) {
-        items[i].given = items[i].mark.id != 0;
-        if (items[i].given) items[i].mark_id = items[i].mark.id;
+        items[i].by = named_by(&items[i]);
+        if (items[i].by == RP_NAMED_AS_READ) items[i].mark_id = items[i].mark.id;
     }
     if (n == 0) return;
     if (items[0].store != NULL) c->command.group = items[0].store->id;
@@ -286,7 +308,7 @@ void rp_reprieve_command_init(struct rp_reprieve_command *c, struct rp_reprieve_
 static int foresee_item(struct rp_catalog *catalog, struct rp_reprieve_command *c, struct rp_reprieve_item *item,
                         struct rp_error *err)
 {
-    if (rp_reprieve_is_named(item) && !item->given && item->error.code == 0)
+    if (item->by != RP_NAMED_NOT && item->by != RP_NAMED_AS_READ && item->error.code == 0)
         (void)rp_reprieve_find_mark(catalog, c, item, &item->error);
     item->answer = (struct rp_reprieve_answer){ .what = RP_REPRIEVE_REFUSED, .error = item->error };
     if (item->error.code < 0) return 0;
@@ -320,7 +342,9 @@ int rp_reprieve_many(struct rp_catalog *catalog, struct rp_store *store, const s
         *err = c.command.error;
         return r;
     }
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         answers[i] = items[i].answer;
+        answers[i].agreed = NULL;
+    }
     return 0;
 }

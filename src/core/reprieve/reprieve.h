@@ -16,7 +16,7 @@
  *     that to the command as its `family`, each with an answer of its own. One that cannot come
  *     back keeps nobody else away; the same restore, given again, tries it again.
  * V8  Prepare looks whether a file's object is there: after a roll-back it may be gone, while its
- *     mark waits again. A store that gives no answer keeps no restore back. A file whose purge was
+ *     mark waits again, or is a dead letter that nothing was erased of. A store that gives no answer keeps no restore back. A file whose purge was
  *     given up (`lost`) comes back if its object is seen as it was; hidden, it is shown.
  * V9  The newest mark is looked at and decided about first, in whatever order they are given: of
  *     several uploads of one key, or several deleted files of one name, in one command the last
@@ -28,6 +28,7 @@
 #include "catalog/mark/mark.h"
 #include "catalog/writer/writer.h"
 #include "core/file/file.h"
+#include "core/mark/annotation.h"
 #include "core/store.h"
 
 #define RP_REPRIEVE_ITEMS_MAX  1000
@@ -38,37 +39,48 @@ const char *rp_reprieving_name(enum rp_reprieving what);
 
 struct rp_reprieve_answer {
     enum rp_reprieving what;
-    struct rp_error error;   /* refused: why */
-    char annotate_note[120]; /* restored, but its annotation could not be removed: the same restore tries that again */
-    char agreed[160]; /* returned, but these services have deleted their half: "calendar, billing"; "": none has */
+    struct rp_error error;                /* refused: why */
+    char annotate_note[RP_ANNOTATE_NOTE]; /* restored, but its annotation stands: the same restore tries that again */
+    /* returned, but these services have deleted their half: "calendar, billing", in the command's arena; NULL: none */
+    const char *agreed;
 };
 
 /* Pure: what a restore of this mark means. `copy`: the mark of its copy in quarantine, as
  * rp_quarantine_mark gives it, NULL if there is none. */
-struct rp_reprieve_decision {
-    enum rp_reprieving what;
-    int code;
-};
-struct rp_reprieve_decision rp_reprieve_decide(const struct rp_mark *mark, const struct rp_mark *copy,
-                                               const char *store, struct rp_error *err);
+enum rp_reprieving rp_reprieve_decide(const struct rp_mark *mark, const struct rp_mark *copy, const char *store,
+                                      struct rp_error *err);
 
 /* What a restore of this mark would say now; nothing is changed. */
 int rp_reprieve_foresee(struct rp_db *db, const struct rp_mark *mark, const char *store, struct rp_arena *arena,
                         struct rp_reprieve_answer *out, struct rp_error *err);
 
-/* What came of copying an object back from quarantine; of prepare. */
+/* What prepare knows of the bytes. */
+enum rp_reprieve_bytes {
+    RP_BYTES_UNSEEN, /* nothing that speaks against a restore */
+    RP_BYTES_STAND,  /* under the key: copied back now, or by a restore that ended after its copy; or V8: the object of
+                        a file that was given up was seen as it was */
+    RP_BYTES_AWAY,   /* `error` says why */
+};
+
 struct rp_reprieve_copy {
     struct rp_mark mark; /* of the copy in quarantine; id 0: there is none */
-    bool made;           /* just now */
-    bool stands;         /* the bytes stand under the key: copied now, or by a restore that ended after its copy */
-    struct rp_identity identity;
-    struct rp_error error; /* why they do not */
-    bool seen;             /* V8: there is no copy, and `stands` or `error` says whether the file's object is there */
+    bool made;           /* copied back just now: taken away again if that is refused */
+    enum rp_reprieve_bytes bytes;
+    struct rp_identity identity; /* of what stands */
+    struct rp_error error;
+};
+
+/* What an item names its mark by; set by rp_reprieve_command_init. */
+enum rp_reprieve_by {
+    RP_NAMED_NOT,     /* it was refused by whoever made the command */
+    RP_NAMED_BY_MARK, /* `mark_id` */
+    RP_NAMED_BY_FILE, /* `file_id`: the file's */
+    RP_NAMED_BY_KEY,  /* `store` and `key`: the newest of this subject */
+    RP_NAMED_AS_READ, /* `mark` as it was read, with its store */
 };
 
 struct rp_reprieve_item {
-    /* Which mark: by its id, a file's, or the newest of a subject; or `mark` as it was read, with
-     * its store. */
+    enum rp_reprieve_by by;
     int64_t mark_id, file_id;
     struct rp_store *store;
     const char *key;
@@ -77,7 +89,8 @@ struct rp_reprieve_item {
     struct rp_reprieve_answer answer; /* out */
     struct rp_file_answer *file; /* out: of a file's mark, the file as it is now; NULL: it is of none, or of `family` */
     struct rp_reprieve_copy copy;
-    bool given; /* `mark` was not found by prepare */
+    char annotate_note[RP_ANNOTATE_NOTE]; /* of prepare: as the answer's */
+    bool annotated;                       /* of run: it was restored, and its mark may carry an annotation */
 };
 
 struct rp_reprieve_command {
@@ -107,8 +120,8 @@ void rp_reprieve_see_files(struct rp_reprieve_command *c);
 /* What the command would answer now: finds the marks and fills in the answers, changes nothing. */
 int rp_reprieve_dry_run(struct rp_catalog *catalog, struct rp_reprieve_command *c, struct rp_error *err);
 
-/* The same for up to RP_REPRIEVE_ITEMS_MAX marks of one store, as they were read, waited for.
- * Returns negative only if nothing was decided. */
+/* The same for up to RP_REPRIEVE_ITEMS_MAX marks of one store, as they were read, waited for; who
+ * has agreed is not told. Returns negative only if nothing was decided. */
 int rp_reprieve_many(struct rp_catalog *catalog, struct rp_store *store, const struct rp_mark *marks, size_t n,
                      const char *actor, struct rp_reprieve_answer *answers, struct rp_error *err);
 

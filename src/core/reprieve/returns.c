@@ -71,12 +71,12 @@ int rp_reprieve_return(struct rp_tx *tx, const struct rp_reprieve_subject *s, st
 {
     struct rp_reprieve_item *item = s->item;
     struct rp_reprieve_answer *a = &item->answer;
-    bool returned = false, done = false;
+    bool returned = false, done = false, stands = item->copy.bytes == RP_BYTES_STAND;
     int r = rp_reprieve_is_returned(tx, s, &returned, err);
     if (r < 0) return r;
     a->what = returned ? RP_REPRIEVE_ALREADY : RP_REPRIEVE_REFUSED;
-    if (!returned && !item->copy.stands) a->error = item->copy.error;
-    if (returned || !item->copy.stands) return 0;
+    if (!returned && !stands) a->error = item->copy.error;
+    if (returned || !stands) return 0;
     r = rp_reprieve_end_copy(tx, s, &done, err);
     if (r == 0 && !done)
         rp_reprieve_too_late(&item->mark, rp_reprieve_store_name(item), "its time in quarantine is over", &a->error);

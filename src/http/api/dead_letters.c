@@ -36,6 +36,7 @@ const struct rp_shape rp_shape_dead_shown =
 static const struct rp_field decided_fields[] = {
     DEAD_FIELDS,
     { RP_FIELD("state", CHOICE), .choices = rp_state_names, .required = true, .help = "what the mark is now" },
+    { RP_FIELD("annotation_failed", TEXT), .help = "kept, but the object still says it is marked" },
 };
 const struct rp_shape rp_shape_decided = RP_SHAPE("decided_letter", decided_fields, "what a person decided");
 
@@ -143,9 +144,10 @@ static struct rp_dead_command *new_decision(struct rp_request *q, const struct r
     struct rp_dead_command *c = rp_command_new(q, sizeof *c, verb);
     if (c == NULL) return NULL;
     c->items = rp_arena_array(&q->arena, max, sizeof *c->items);
+    c->stores = rp_request_stores(q, &c->n_stores);
     c->max = max;
     c->arena = &q->arena;
-    if (c->items != NULL) return c;
+    if (c->items != NULL && c->stores != NULL) return c;
     rp_reply_no_memory(q);
     return NULL;
 }

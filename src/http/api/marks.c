@@ -132,6 +132,7 @@ static void read_item(struct rp_request *q, const json_t *in, const json_t *besi
 {
     bool timed = json_object_get(in, "grace") != NULL || json_object_get(in, "at") != NULL;
     const json_t *when = timed ? in : beside;
+    struct rp_error why = { 0 };
     *store_name = rp_json_get_text(in, "store", rp_json_get_text(beside, "store", NULL));
     item->request = (struct rp_mark_request){
         .key = rp_json_get_text(in, "key", NULL),
@@ -141,8 +142,9 @@ static void read_item(struct rp_request *q, const json_t *in, const json_t *besi
         .if_unreferenced = rp_request_bool(in, "if_unreferenced") || rp_request_bool(beside, "if_unreferenced"),
         .annotate = rp_request_bool(in, "annotate") || rp_request_bool(beside, "annotate"),
     };
-    if (check_item(q, in, beside, *store_name, &item->request, &item->answer.error) == 0)
-        item->store = find_store(q, *store_name, &item->answer.error);
+    if (check_item(q, in, beside, *store_name, &item->request, &why) == 0)
+        item->store = find_store(q, *store_name, &why);
+    if (why.code < 0) rp_mark_item_refuse(item, &why);
 }
 
 static json_t *item_json(const struct marking *m, size_t i)

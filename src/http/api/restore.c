@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* restore.c - a restore in bulk: a run that the daemon carries out, or, as a dry run, what it
  * would do. For admins. */
-#include "core/reprieve/restore.h"
+#include "core/restore/restore.h"
 #include "base/cleanup.h"
 #include "base/id.h"
 #include "base/text/json.h"

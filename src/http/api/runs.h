@@ -8,7 +8,7 @@
 #ifndef RP_HTTP_API_RUNS_H
 #define RP_HTTP_API_RUNS_H
 
-#include "core/reprieve/restore.h"
+#include "core/restore/restore.h"
 #include "core/run/run.h"
 #include "http/server/request.h"
 

@@ -4,7 +4,7 @@
 #include "base/cleanup.h"
 #include "base/id.h"
 #include "catalog/file/file.h"
-#include "core/mark/mark.h"
+#include "core/file/file.h"
 #include "core/state.h"
 
 #define LOOK_ARENA ((size_t)256 << 10)

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* restore.c - a restore in bulk as a run: begun, carried batch by batch, resumed. What it finds is
  * find.c's. */
-#include "core/reprieve/restore.h"
+#include "core/restore/restore.h"
 
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/crashpoint.h"
+#include "base/id.h"
 #include "base/text/json.h"
 #include "base/time.h"
 #include "core/journal.h"
+#include "core/state.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -17,6 +19,25 @@
 #define BATCH           RP_REPRIEVE_ITEMS_MAX
 #define BATCH_ARENA_MAX ((size_t)64 << 20)
 #define KEPT_ARENA_MAX  ((size_t)1 << 20)
+
+/* ---- how it is shown ---- */
+
+json_t *rp_restore_filter_json(struct rp_db *db, const struct rp_restore_filter *f)
+{
+    char id[RP_ID_TEXT], store[RP_STORE_NAME] = "?";
+    struct rp_error ignored = { 0 };
+    json_t *o = json_object();
+    if (f->run_id != 0) rp_json_set(o, "run", json_string(rp_id_format(RP_ID_RUN, f->run_id, id)));
+    if (f->store_id != 0) {
+        (void)rp_store_name(db, f->store_id, store, &ignored);
+        rp_json_set(o, "prefix", rp_subject_json(store, f->prefix));
+    }
+    if (f->reason != NULL) rp_json_set(o, "reason", rp_json_text(f->reason));
+    if (f->actor != NULL) rp_json_set(o, "actor", rp_json_text(f->actor));
+    if (f->since_ms >= 0) rp_json_set(o, "since", rp_json_time(f->since_ms));
+    if (f->until_ms >= 0) rp_json_set(o, "until", rp_json_time(f->until_ms));
+    return o;
+}
 
 /* ---- begin ---- */
 
@@ -76,8 +97,7 @@ int rp_restore_begin(struct rp_catalog *catalog, const struct rp_restore_filter 
 /* A restore of marks whose transaction also moves the run on (N6). */
 struct step {
     struct rp_reprieve_command reprieve;
-    struct rp_run *run;
-    struct rp_figures before;
+    const struct rp_carry *carry;
     struct rp_restore_cursor cursor; /* behind this batch */
 };
 
@@ -107,20 +127,20 @@ static int add_step_locks(struct rp_tx *tx, const struct rp_command *command, st
 static int run_step(struct rp_tx *tx, struct rp_command *const *commands, size_t n, struct rp_error *err)
 {
     struct step *s = (struct step *)commands[0];
+    struct rp_run *run = s->carry->run;
     RP_ASSERT(n == 1);
+    rp_carry_rewind(s->carry);
     int r = s->reprieve.n > 0 ? rp_verb_reprieve.run(tx, commands, 1, err) : 0;
     if (r < 0 || commands[0]->stale) return r;
     rp_error_clear(&commands[0]->error); /* of a batch of one that was refused: its item says so */
-    s->run->figures = s->before;
     for (size_t i = 0; i < s->reprieve.n; i++)
-        count_item(&s->run->figures, &s->reprieve.items[i], tx->late_ms);
+        count_item(&run->figures, &s->reprieve.items[i], tx->late_ms);
     for (size_t i = 0; i < s->reprieve.n_family; i++) { /* they were not asked for: only what went wrong is told */
         const struct rp_reprieve_answer *a = &s->reprieve.family[i].answer;
-        if (a->what == RP_REPRIEVE_REFUSED) rp_figures_error(&s->run->figures, "%s", a->error.text);
+        if (a->what == RP_REPRIEVE_REFUSED) rp_figures_error(&run->figures, "%s", a->error.text);
     }
-    r = rp_run_step(tx, s->run, err);
-    s->run->lost = r == RP_ECHANGED;
-    return r < 0 ? r : rp_restore_step(tx, s->run->id, &s->cursor, err);
+    r = rp_run_step(tx, run, err);
+    return r < 0 ? r : rp_restore_step(tx, run->id, &s->cursor, err);
 }
 
 static void finish_step(struct rp_catalog *catalog, struct rp_command *const *commands, size_t n)
@@ -162,20 +182,19 @@ static bool is_over(const struct carrying *c)
     return rp_restore_is_over(&c->walk.cursor) || rp_carry_is_over(&c->carry);
 }
 
-static int counted_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
-{
-    struct carrying *c = ctx;
-    int r = rp_run_step(tx, c->run, err);
-    c->run->lost = r == RP_ECHANGED;
-    return r < 0 || c->row.total < 0 ? r : rp_restore_counted(tx, c->run->id, c->row.total, err);
-}
-
 /* A look may take long: the run's lock is renewed, and a cancel is heard. */
 static int pause_look(void *ctx, struct rp_error *err)
 {
     struct carrying *c = ctx;
-    int r = is_over(c) ? 1 : rp_catalog_transact(c->restorer->catalog, counted_tx, c, err);
+    int r = is_over(c) ? 1 : rp_carry_keep(&c->carry, NULL, err);
     return r == 0 && is_over(c) ? 1 : r;
+}
+
+static int counted_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
+{
+    struct carrying *c = ctx;
+    int r = rp_run_step(tx, c->run, err);
+    return r < 0 || c->row.total < 0 ? r : rp_restore_counted(tx, c->run->id, c->row.total, err);
 }
 
 static int load(struct carrying *c, struct rp_error *err)
@@ -234,18 +253,14 @@ static int carry_batch(struct carrying *c, struct rp_error *err)
     if (r < 0 || c->run->cancelled) return r; /* a batch may take long: it is not even prepared */
     r = read_batch(c, &n, err);
     if (r < 0) return r;
-    *s = (struct step){ .run = c->run, .before = c->run->figures, .cursor = c->walk.cursor };
+    *s = (struct step){ .carry = &c->carry, .cursor = c->walk.cursor };
     rp_reprieve_command_init(&s->reprieve, c->items, n, c->row.asked_by, &c->arena);
     s->reprieve.command.verb = &verb_step;
     s->reprieve.stores = restorer->stores;
     s->reprieve.n_stores = restorer->n_stores;
-    r = rp_command_run(restorer->catalog, &s->reprieve.command);
+    r = rp_carry_batch(&c->carry, &s->reprieve.command, err);
     RP_CRASHPOINT("restore.batch");
-    if (r < 0) {
-        c->run->figures = s->before;
-        *err = s->reprieve.command.error;
-        return r;
-    }
+    if (r < 0) return r;
     if (restorer->finished != NULL) restorer->finished(restorer->ctx, c->run, c->items, n);
     return 0;
 }

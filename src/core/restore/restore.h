@@ -26,8 +26,14 @@
  * N9  The newest first: marks are handed out from the highest id down, whatever index or store they
  *     were found by; one whose object lies in quarantine by its own id, not by its copy's. So of
  *     several uploads of one key, or several deleted files of one name, the last that can come back
- *     does, and those before it are refused (within a batch: reprieve.h, V9). How they are found so:
- *     find.c, N10 and N11.
+ *     does, and those before it are refused (within a batch: reprieve.h, V9).
+ * N10 A copy in quarantine that was marked after the run began (its mark is above the filter's
+ *     highest id) is of an object that a sweep had claimed before (N5). Such copies are looked for
+ *     last, when everything else was handed out. What a service was asked about, or waits as a dead
+ *     letter, is found too: it is decided about like any, and refused or restored with its reason,
+ *     not passed over.
+ * N11 Where a batch would end between marks of files that were made in one moment, it ends before
+ *     them if it can: a child is not refused because its file comes in the next one.
  *
  *   begin    rp_verb_restore_begin     resume    rp_run_resume
  *   each batch, and the end            rp_restore_carry */

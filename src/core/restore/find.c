@@ -6,26 +6,15 @@
  * are then loaded and handed out from the highest down (restore.h, N9). The id that was handed out
  * last is the place where the next batch begins. A run that was left open by a version that went
  * upward begins anew (schema step 16): what came back is not met again, what was refused is asked,
- * and counted, once more.
- *
- * N10 A copy in quarantine that was marked after the run began (its mark is above the filter's
- *     highest id) is of an object that a sweep had claimed before (restore.h, N5). Such copies are
- *     looked for last, when everything else was handed out.
- *     What a service was asked about, or waits as a dead letter, is found too: it is decided about like
- *     any, and refused or restored with its reason, not passed over.
- * N11 Where a batch would end between marks of files that were made in one moment, it ends before
- *     them if it can: a child is not refused because its file comes in the next one. */
-#include "core/reprieve/restore.h"
+ * and counted, once more. */
+#include "core/restore/restore.h"
 
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/id.h"
-#include "base/text/json.h"
-#include "core/state.h"
 #include "core/subject/quarantine.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -124,8 +113,8 @@ static int keep_originals(struct rp_restore_walk *w, const int64_t *ids, size_t 
 
 static bool may_come_back(const struct rp_mark *mark)
 {
-    bool asked = (mark->checks & (RP_CHECK_CONFIRMATIONS | RP_CHECK_AGREED)) != 0;
-    return mark->state == RP_MARKED || mark->state == RP_DEAD || (mark->state == RP_CHECKING && asked);
+    bool asked = mark->state == RP_CHECKING && rp_mark_has_confirmations(mark);
+    return mark->state == RP_MARKED || mark->state == RP_DEAD || asked;
 }
 
 static int keep_page(struct rp_restore_walk *w, const struct rp_marks *page, bool copies, struct rp_error *err)
@@ -271,21 +260,4 @@ int rp_restore_each(struct rp_db *db, const struct rp_restore_filter *filter, rp
             r = fn(ctx, &page.at[i], err);
     }
     return r < 0 ? r : 0;
-}
-
-json_t *rp_restore_filter_json(struct rp_db *db, const struct rp_restore_filter *f)
-{
-    char id[RP_ID_TEXT], store[RP_STORE_NAME] = "?";
-    struct rp_error ignored = { 0 };
-    json_t *o = json_object();
-    if (f->run_id != 0) rp_json_set(o, "run", json_string(rp_id_format(RP_ID_RUN, f->run_id, id)));
-    if (f->store_id != 0) {
-        (void)rp_store_name(db, f->store_id, store, &ignored);
-        rp_json_set(o, "prefix", rp_subject_json(store, f->prefix));
-    }
-    if (f->reason != NULL) rp_json_set(o, "reason", rp_json_text(f->reason));
-    if (f->actor != NULL) rp_json_set(o, "actor", rp_json_text(f->actor));
-    if (f->since_ms >= 0) rp_json_set(o, "since", rp_json_time(f->since_ms));
-    if (f->until_ms >= 0) rp_json_set(o, "until", rp_json_time(f->until_ms));
-    return o;
 }
