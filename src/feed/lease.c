@@ -15,13 +15,35 @@ int64_t rp_feed_turn_every_ms(const struct rp_feed_turn *turn)
     return turn->lease_ms / PARTS;
 }
 
+struct keeping {
+    const struct rp_feed_turn *turn;
+    int64_t fence; /* ours, if the transaction commits */
+    bool took;     /* it is not the one that was renewed */
+};
+
 static int keep_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
 {
-    struct rp_feed_turn *turn = ctx;
+    struct keeping *k = ctx;
+    const struct rp_feed_turn *turn = k->turn;
     bool held = false;
     int r = turn->fence != 0 ? rp_feed_lease_renew(tx, turn->reader, turn->fence, turn->lease_ms, &held, err) : 0;
+    k->fence = turn->fence;
     if (r < 0 || held) return r;
-    return rp_feed_lease_take(tx, turn->reader, turn->holder, turn->lease_ms, &turn->fence, err);
+    k->took = true;
+    return rp_feed_lease_take(tx, turn->reader, turn->holder, turn->lease_ms, &k->fence, err);
+}
+
+/* After a take that failed it is another's, as far as we know: the cursor is loaded before anything
+ * is delivered. The same holder may take it again at once. */
+static int keep(struct rp_feed_turn *turn, struct rp_error *err)
+{
+    struct keeping k = { .turn = turn };
+    int r = rp_writers_call(turn->writers, keep_tx, &k, err);
+    if (r == 0)
+        turn->fence = k.fence;
+    else if (k.took)
+        turn->fence = 0;
+    return r;
 }
 
 /* A look costs no commit. */
@@ -43,7 +65,7 @@ int rp_feed_turn_keep(struct rp_feed_turn *turn, struct rp_db *db, bool *anew, s
     *anew = false;
     if (now_ms < turn->look_ms) return 0;
     int r = free ? 0 : may_be_taken(turn, db, &free, err);
-    if (r == 0 && free) r = rp_writers_call(turn->writers, keep_tx, turn, err);
+    if (r == 0 && free) r = keep(turn, err);
     if (r < 0) {
         if (now_ms - turn->kept_ms >= turn->lease_ms) turn->fence = 0;
         return r;
