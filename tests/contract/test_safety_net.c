@@ -687,6 +687,25 @@ static void test_a_reader_that_is_far_behind_is_told_and_counted(void **state)
     assert_int_equal(count_lines(w, &l, "\"event\":\"feed.reader_behind\"", "\"reader\":\"sink:ops\""), 1);
 }
 
+static void test_readers_that_are_behind_are_all_counted_however_many(void **state)
+{
+    struct world *w = *state;
+    struct rp_safety_net net = net_of(w, w->catalog);
+    struct rp_run plan = { 0 };
+    bool complete;
+    int n = 0;
+    char name[16];
+    for (int i = 0; i < 130; i++) {
+        snprintf(name, sizeof name, "sink:%d", i);
+        ok(rp_catalog_transact(w->catalog, begin_reading, name, &err));
+    }
+    uploads_live(w, "after", "hello");
+    config.alerts.sink_lag_over_ms = TOO_OLD;
+    ok(rp_safety_net_look(&net, count_findings, &n, &plan.figures, &complete, &err));
+    assert_int_equal(plan.figures.behind, 130);
+    config.alerts.sink_lag_over_ms = 0;
+}
+
 #define IN(test, kind)                                                                                                 \
     {                                                                                                                  \
 #test " on " #kind, test, world_set_up, world_tear_down, (void *)(uintptr_t)WORLD_##kind                       \
@@ -712,6 +731,7 @@ int main(void)
         ON_BOTH(test_a_dry_run_that_does_not_see_all_children_says_so),
         ON_BOTH(test_one_that_cannot_be_mended_holds_up_no_other),
         ON_BOTH(test_a_reader_that_is_far_behind_is_told_and_counted),
+        ON_BOTH(test_readers_that_are_behind_are_all_counted_however_many),
         ON_BOTH(test_in_a_busy_catalog_nothing_is_a_finding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
