@@ -73,9 +73,10 @@ static void recorder_done(struct recorder *r)
     free(r->records);
 }
 
-static int record(void *ctx, const struct rp_feed_batch *batch, struct rp_error *why)
+static int record(void *ctx, const struct rp_feed_batch *batch, struct rp_feed_dealt *all, struct rp_error *why)
 {
     struct recorder *r = ctx;
+    (void)all;
     pthread_mutex_lock(&r->lock);
     r->inside++;
     pthread_cond_broadcast(&r->changed);
@@ -396,6 +397,47 @@ static void what_could_not_be_saved_comes_again(void **state)
     expect_ends(s, false);
 }
 
+static bool is_logged(struct rp_log *log, const char *file, const char *event)
+{
+    rp_log_flush(log);
+    char line[1024];
+    bool found = false;
+    FILE *f = fopen(file, "r");
+    assert_non_null(f);
+    while (!found && fgets(line, sizeof line, f) != NULL)
+        found = strstr(line, event) != NULL;
+    fclose(f);
+    return found;
+}
+
+/* F6 */
+static void it_goes_on_from_the_end_of_a_catalog_that_was_rolled_back(void **state)
+{
+    struct stage *s = *state;
+    struct timespec pause = { .tv_nsec = 5 * 1000 * 1000 };
+    struct rp_log *log = NULL;
+    char file[128];
+    snprintf(file, sizeof file, "%s/log", s->dbs.dir);
+    ok(rp_log_open(file, RP_LOG_WARNING, &log, &err));
+    const struct rp_feed_options options = { .catalog_url = s->dbs.url, .ring_events = RING, .log = log };
+    rp_feed_stop(s->feed);
+    s->feed = NULL;
+    ok(rp_feed_start(&options, &s->feed, &err));
+    subscribe(s, "sink", (struct rp_feed_want){ 0 });
+    commit(s, 1, "file.deleted", 0, 10);
+    wait_for_records(&s->recorder, 10);
+    ok(rp_db_script(s->dbs.db, "UPDATE lane SET seq = seq - 5 WHERE lane = 1;", &err));
+    for (int i = 0; i < PATIENCE_MS / 5 && !is_logged(log, file, "feed.reader_went_back"); i++)
+        nanosleep(&pause, NULL);
+    assert_true(is_logged(log, file, "feed.reader_went_back"));
+    commit(s, 2, "file.deleted", 0, 3);
+    wait_for_records(&s->recorder, 13);
+    unsubscribe(s);
+    assert_int_equal(s->recorder.n, 13);
+    restart_feed(s);
+    rp_log_close(log);
+}
+
 static void one_that_hangs_holds_up_nobody(void **state)
 {
     struct stage *s = *state;
@@ -578,8 +620,9 @@ struct victim {
 };
 
 /* Another process: what it was given stands in a file that outlives it. */
-static int write_and_die(void *ctx, const struct rp_feed_batch *batch, struct rp_error *why)
+static int write_and_die(void *ctx, const struct rp_feed_batch *batch, struct rp_feed_dealt *all, struct rp_error *why)
 {
+    (void)all;
     struct victim *v = ctx;
     (void)why;
     for (size_t i = 0; i < batch->n; i++) {
@@ -737,6 +780,7 @@ int main(int argc, char **argv)
         BOTH(an_old_cursor_is_caught_up_from_the_catalog),
         BOTH(what_could_not_be_delivered_comes_again),
         BOTH(what_could_not_be_saved_comes_again),
+        BOTH(it_goes_on_from_the_end_of_a_catalog_that_was_rolled_back),
         BOTH(one_that_hangs_holds_up_nobody),
         BOTH(it_gets_what_it_wants_and_passes_the_rest),
         BOTH(one_that_stood_by_begins_at_the_saved_cursor_also_at_the_second_try),

@@ -68,8 +68,9 @@ static void add_file(struct files *files, const struct rp_feed_event *event)
     if (rp_id_parse(rp_json_get_text(o, "file", ""), &kind, &id) && kind == RP_ID_FILE) files->ids[files->n++] = id;
 }
 
-static int make_jobs(void *ctx, const struct rp_feed_batch *batch, struct rp_error *err)
+static int make_jobs(void *ctx, const struct rp_feed_batch *batch, struct rp_feed_dealt *all, struct rp_error *err)
 {
+    (void)all;
     const struct rp_processor *p = ctx;
     struct files files = { .n = 0 };
     for (size_t i = 0; i < batch->n && i < EVENTS_MAX; i++)
