@@ -14,7 +14,7 @@
 #include "base/cleanup.h"
 #include "confirm_steps.h"
 #include "core/explain.h"
-#include "core/owner/recover.h"
+#include "core/recover/recover.h"
 #include "core/safety_net/safety_net.h"
 #include "lib/restoring.h"
 
