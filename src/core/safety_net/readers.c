@@ -4,7 +4,7 @@
 #include "base/text/json.h"
 #include "catalog/audit/feed.h"
 #include "core/journal.h"
-#include "core/safety_net/inner.h"
+#include "core/safety_net/steps.h"
 
 static void tell(const struct rp_safety_net *net, const char *reader, const struct rp_feed_lag *lag, int64_t now_ms)
 {
