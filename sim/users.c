@@ -14,7 +14,7 @@
 #include "core/mark/import.h"
 #include "core/mark/mark.h"
 #include "core/owner/raise.h"
-#include "core/owner/recover.h"
+#include "core/recover/recover.h"
 #include "core/quota.h"
 #include "core/reprieve/reprieve.h"
 #include "core/subject/quarantine.h"

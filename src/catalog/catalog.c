@@ -386,7 +386,7 @@ static int transact_once(struct rp_catalog *catalog, struct rp_tx *tx, rp_tx_fn 
         rp_db_rollback(catalog->db);
     }
     if (r < 0) return r;
-    rp_lane_left(tx);
+    rp_lane_note_end(tx);
     rp_error_clear(err); /* what went wrong on the way is over */
     return 0;
 }
@@ -430,8 +430,8 @@ int rp_catalog_commit(struct rp_catalog *catalog, rp_tx_fn *fn, void *ctx, struc
     rp_arena_reset(&catalog->arena);
     bool kept = tx->kept.n > 0 || tx->kept.everywhere;
     if (kept && (r == 0 || r == RP_EUNKNOWN) && catalog->raise_hook != NULL) {
-        struct rp_left unknown = { 0 };
-        catalog->raise_hook->note(catalog->raise_hook->raises, &tx->kept, r == 0 ? &catalog->left : &unknown);
+        struct rp_lane_end unknown = { 0 };
+        catalog->raise_hook->note(catalog->raise_hook->raises, &tx->kept, r == 0 ? &catalog->end : &unknown);
     }
     return r;
 }

@@ -55,7 +55,7 @@ struct rp_kept {
 };
 
 /* A lane as a commit of ours left it (lane.h, L4). */
-struct rp_left {
+struct rp_lane_end {
     bool known;
     int lane;
     int64_t stamp, seq;
@@ -69,9 +69,9 @@ struct rp_raise_hook {
     /* The raises that the answers of a transaction have to wait for; 0: none. Cheap; inside the
      * transaction. */
     uint64_t (*due)(void *raises, const struct rp_kept *kept);
-    /* It is committed, or may be. `left`: how it left its lane; not known unless it is
+    /* It is committed, or may be. `end`: how it left its lane; not known unless it is
      * committed. */
-    void (*note)(void *raises, const struct rp_kept *kept, const struct rp_left *left);
+    void (*note)(void *raises, const struct rp_kept *kept, const struct rp_lane_end *end);
     /* Has these raises made, or gives up waiting for them. After `note`; may block, for a bounded
      * time. */
     void (*raise)(void *ctx, uint64_t which);
@@ -89,8 +89,8 @@ struct rp_catalog {
     bool lane_known, clock_known;
     bool leases; /* lane.h, L1 */
     int64_t lane_fence;
-    struct rp_left left; /* lane.h, L4 */
-    bool doubted;        /* it may have been put back since: to be asked in the next transaction */
+    struct rp_lane_end end; /* lane.h, L4 */
+    bool doubted;           /* it may have been put back since: to be asked in the next transaction */
     char holder[64];
     int64_t patience_ms;        /* K7 */
     struct rp_log *log;         /* where commands say what they did (writer.h, W9); may be NULL */

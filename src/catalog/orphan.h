@@ -13,7 +13,8 @@ struct rp_orphan {
     int64_t tenant_id, store_id;
     const char *key;       /* of the arena */
     enum rp_status status; /* of a file of rp_orphans_files */
-    bool lost;             /* of those: it waits for a mark, and none waits for it. Of a dead mark: without a letter */
+    bool lost;             /* of those: it waits for a mark, and none waits for it. Of a mark: nobody will look at it,
+                            * or it is dead and without a letter */
     bool has_living;       /* of those: it is gone, and what belongs to it lives */
     int64_t owner_id;      /* of a child: what it belongs to, which is gone; 0: it is none */
     /* the rest is the caller's */

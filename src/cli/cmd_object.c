@@ -6,7 +6,7 @@
 #include "cli/cli.h"
 #include "cli/table.h"
 #include "core/mark/mark.h"
-#include "core/owner/raise.h"
+#include "core/owner/refuse.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -97,7 +97,7 @@ int rp_cmd_put(struct rp_cli *cli, struct rp_error *err)
     if (config->mode == RP_MODE_OBSERVE)
         return rp_error_set(err, RP_EOBSERVE, "store '%s' is in mode observe: nothing is written to it", config->name);
     rp_session_look(&cli->session, subject.store);
-    r = rp_raise_refuse_name(subject.store, err);
+    r = rp_owner_refuse_name(subject.store, err);
     if (r == 0) r = rp_overwrite_check(cli->session.catalog->db, subject.store, subject.key, err);
     if (r == 0) r = open_source(cli->args.words[1], &from, err);
     if (r < 0) return r;

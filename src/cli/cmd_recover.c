@@ -4,7 +4,8 @@
  * nothing. */
 #include "base/text/json.h"
 #include "cli/cli.h"
-#include "core/owner/recover.h"
+#include "core/owner/refuse.h"
+#include "core/recover/recover.h"
 
 #include <inttypes.h>
 #include <stdio.h>

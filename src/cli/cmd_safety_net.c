@@ -45,7 +45,7 @@ static int dry_run(struct rp_cli *cli, struct rp_safety_net *net, struct rp_run 
 {
     struct showing showing = { .cli = cli, .examples = json_array() };
     bool complete = true;
-    int r = rp_safety_net_look(net, show, &showing, &run->figures, &complete, err);
+    int r = rp_safety_net_dry_run(net, show, &showing, &run->figures, &complete, err);
     if (r < 0) {
         json_decref(showing.examples);
         return r;
@@ -53,7 +53,7 @@ static int dry_run(struct rp_cli *cli, struct rp_safety_net *net, struct rp_run 
     rp_emit(cli, rp_safety_net_plan_json(&run->figures, complete, showing.examples));
     rp_carried_say(cli, &run->figures, "would be brought back", NOTHING);
     say_behind(cli, &run->figures);
-    if (!complete) rp_say(cli, "  and perhaps more: %d rows of each kind are looked at\n", RP_NET_LOOKS * RP_NET_BATCH);
+    if (!complete) rp_say(cli, "  and perhaps more: %d rows of each kind are looked at\n", RP_NET_PAGES * RP_NET_BATCH);
     return 0;
 }
 

@@ -10,7 +10,7 @@
 #include "catalog/audit/audit.h"
 #include "catalog/file/file.h"
 #include "core/journal.h"
-#include "core/owner/raise.h"
+#include "core/owner/refuse.h"
 #include "core/state.h"
 
 #include <stdio.h>
@@ -141,7 +141,7 @@ static int add_one(struct rp_tx *tx, struct rp_hold_command *c, struct rp_error 
                             .actor = c->command.actor,
                             .placed_at_ms = tx->late_ms };
     int r = find_tenant(tx, c, &hold.tenant_id, err);
-    if (r == 0 && c->store != NULL) (void)rp_raise_refuse_name(c->store, &c->command.error);
+    if (r == 0 && c->store != NULL) (void)rp_owner_refuse_name(c->store, &c->command.error);
     if (r < 0 || c->command.error.code < 0) return r;
     if (c->store != NULL) r = rp_store_share(tx, c->store->id, c->store->config->name, err);
     if (r < 0) return r;

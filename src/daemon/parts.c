@@ -52,9 +52,9 @@ static void tell_store(struct rp_daemon *d, const struct rp_feed_event *event)
 #define REVOKED "token.revoked"
 static const char *const followed[] = { REVOKED, "store.level_changed", "store.keys_changed", NULL };
 
-static int follow(void *ctx, const struct rp_feed_batch *batch, struct rp_error *err)
+static int follow(void *ctx, const struct rp_feed_batch *batch, struct rp_feed_dealt *all, struct rp_error *err)
 {
-    (void)err;
+    (void)all, (void)err;
     for (size_t i = 0; i < batch->n; i++) {
         if (strcmp(batch->events[i]->name, REVOKED) == 0)
             forget_tokens(ctx);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* cursor.c - a place in the log, and its one text. */
 #include "feed/cursor.h"
 
 #include "base/assert.h"

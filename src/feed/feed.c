@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The feed's thread: follows the log, fills the memory, calls the followers. */
+/* feed.c - the feed's thread: follows the log, fills the memory, calls the followers. */
 #include "feed/inner.h"
 
 #include "base/assert.h"
@@ -16,6 +16,11 @@
 #define FAIL_PAUSE_MS 1000
 #define RING_EVENTS   16384
 #define RING_BYTES    ((size_t)8 * 1024 * 1024)
+
+void rp_feed_say(const struct rp_feed *feed, enum rp_log_level level, const char *event, json_t *fields)
+{
+    rp_log_event(feed->options.log, level, rp_clock_now_ms(feed->options.clock), event, fields);
+}
 
 /* ---- one page of rows ---- */
 
@@ -71,14 +76,13 @@ static bool publish(struct rp_feed *feed)
 
 static void log_started_over(struct rp_feed *feed, const char *why)
 {
-    rp_log_event(feed->options.log, RP_LOG_WARNING, rp_clock_now_ms(feed->options.clock), "feed.started_over",
-                 json_pack("{s:s}", "why", why));
+    rp_feed_say(feed, RP_LOG_WARNING, "feed.started_over", json_pack("{s:s}", "why", why));
 }
 
 /* Publishes the rows in feed->log and tells the followers. */
 static int take_page(struct rp_feed *feed, struct rp_error *err)
 {
-    pthread_mutex_lock(&feed->turns);
+    pthread_mutex_lock(&feed->followers_lock);
     feed->page.all = atomic_load(&feed->listening) > 0;
     int r = make_events(feed, err);
     if (r == 0 && !publish(feed)) {
@@ -89,7 +93,7 @@ static int take_page(struct rp_feed *feed, struct rp_error *err)
     if (r == 0 && feed->page.gap) log_started_over(feed, "a row of the audit log is missing");
     if (r == 0) rp_feed_tell(feed, feed->page.gap);
     clear_page(&feed->page);
-    pthread_mutex_unlock(&feed->turns);
+    pthread_mutex_unlock(&feed->followers_lock);
     return r;
 }
 
@@ -98,14 +102,14 @@ static int take_page(struct rp_feed *feed, struct rp_error *err)
 /* F6: nobody's place in memory means anything now. */
 static void start_over(struct rp_feed *feed, const struct rp_feed_cursor *head, const char *why)
 {
-    pthread_mutex_lock(&feed->turns);
+    pthread_mutex_lock(&feed->followers_lock);
     pthread_mutex_lock(&feed->lock);
     rp_ring_reset(&feed->ring, head);
     move_head(feed, head);
     pthread_mutex_unlock(&feed->lock);
     log_started_over(feed, why);
     rp_feed_tell(feed, true);
-    pthread_mutex_unlock(&feed->turns);
+    pthread_mutex_unlock(&feed->followers_lock);
 }
 
 static bool is_stopping(struct rp_feed *feed)
@@ -148,12 +152,10 @@ static int look(struct rp_feed *feed, struct rp_error *err)
 static void looked(struct rp_feed *feed, int r, const struct rp_error *err)
 {
     feed->fails = r < 0 ? feed->fails + 1 : 0;
-    if (feed->fails == 1)
-        rp_log_event(feed->options.log, RP_LOG_ERROR, rp_clock_now_ms(feed->options.clock), "feed.cannot_read",
-                     json_pack("{s:s}", "error", err->text));
-    pthread_mutex_lock(&feed->turns);
+    if (feed->fails == 1) rp_feed_say(feed, RP_LOG_ERROR, "feed.cannot_read", json_pack("{s:s}", "error", err->text));
+    pthread_mutex_lock(&feed->followers_lock);
     rp_feed_tell_looked(feed);
-    pthread_mutex_unlock(&feed->turns);
+    pthread_mutex_unlock(&feed->followers_lock);
 }
 
 /* ---- the thread ---- */
@@ -248,7 +250,7 @@ bool rp_feed_visit(struct rp_feed *feed, uint64_t *next, rp_feed_visit_fn *fn, v
 static void init_locks(struct rp_feed *feed)
 {
     pthread_mutex_init(&feed->lock, NULL);
-    pthread_mutex_init(&feed->turns, NULL);
+    pthread_mutex_init(&feed->followers_lock, NULL);
     pthread_mutex_init(&feed->wake_lock, NULL);
     rp_wait_init(&feed->moved);
     rp_wait_init(&feed->wake);
@@ -300,7 +302,7 @@ void rp_feed_stop(struct rp_feed *feed)
     pthread_cond_destroy(&feed->moved);
     pthread_cond_destroy(&feed->wake);
     pthread_mutex_destroy(&feed->lock);
-    pthread_mutex_destroy(&feed->turns);
+    pthread_mutex_destroy(&feed->followers_lock);
     pthread_mutex_destroy(&feed->wake_lock);
     free(feed->url);
     free(feed);

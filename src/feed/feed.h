@@ -82,16 +82,17 @@ struct rp_feed_want {
 /* ---- readers ---- */
 
 /* Lives until deliver() returns. */
-#define RP_FEED_UNSAID SIZE_MAX
 struct rp_feed_batch {
     struct rp_feed_event *const *events;
     size_t n;
     bool started_over; /* F6; for followers */
-    /* What a durable reader may say. How many were dealt with, from the first: all of them if it
-     * returns 0 and says nothing, none if it fails and says nothing. And after a failure, how long
-     * the next try waits at least. */
-    size_t *dealt;
-    int64_t *again_ms;
+};
+
+/* What a durable reader may say of a batch; {0} to begin with. */
+struct rp_feed_dealt {
+    bool partly; /* only the first `n` were dealt with; else all if it returns 0, none if it fails */
+    size_t n;
+    int64_t again_ms; /* after a failure the next try waits for so long at least */
 };
 
 struct rp_feed_reader {
@@ -99,7 +100,7 @@ struct rp_feed_reader {
     struct rp_feed_want want;
     /* What a follower returns is not looked at. One that wants all names gets events only while
      * somebody has joined. */
-    int (*deliver)(void *ctx, const struct rp_feed_batch *batch, struct rp_error *err);
+    int (*deliver)(void *ctx, const struct rp_feed_batch *batch, struct rp_feed_dealt *out, struct rp_error *err);
     /* A follower's: after each look at the log, whatever was found; may be NULL. */
     void (*looked)(void *ctx);
     void *ctx;

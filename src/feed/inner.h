@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* inner.h - what the files of the feed share.
  *
- * Locks, in the order in which they are taken: `turns` (the list of followers; held while they are
- * called), a follower's own, `lock` (memory and head). `wake_lock` is taken alone. */
+ * Locks, in the order in which they are taken: `followers_lock` (held while they are called), a
+ * follower's own, `lock` (memory and head). `wake_lock` is taken alone. */
 #ifndef RP_FEED_INNER_H
 #define RP_FEED_INNER_H
 
 #include "base/arena.h"
 #include "base/text/buf.h"
+#include "base/text/json.h"
 #include "catalog/audit/audit.h"
 #include "feed/feed.h"
 #include "feed/ring.h"
@@ -23,8 +24,8 @@ struct rp_feed_log {
     struct rp_arena arena;
     struct rp_audit_row rows[RP_FEED_PAGE]; /* of the last read */
     size_t n;
-    size_t most;        /* rows that the next read of rp_feed_catch_up asks for */
-    struct rp_buf json; /* one event's, while it is written */
+    size_t catch_up_rows; /* that the next read of rp_feed_catch_up asks for */
+    struct rp_buf json;   /* one event's, while it is written */
 };
 
 int rp_feed_log_heads(struct rp_feed_log *log, struct rp_feed_cursor *out, struct rp_error *err);
@@ -50,6 +51,8 @@ struct rp_feed_page {
     bool gap; /* a row is missing in it */
 };
 
+struct rp_feed_follower;
+
 struct rp_feed {
     struct rp_feed_options options;
     char *url;
@@ -62,8 +65,8 @@ struct rp_feed {
     uint64_t moves; /* of the head */
     size_t joined;
 
-    pthread_mutex_t turns;
-    struct rp_feed_subscription *followers;
+    pthread_mutex_t followers_lock;
+    struct rp_feed_follower *followers;
 
     _Atomic bool poked;
     _Atomic size_t listening; /* `joined`, for who holds no lock */
@@ -78,27 +81,41 @@ struct rp_feed {
     bool has_thread;
 };
 
+/* Into the log; takes `fields`. */
+void rp_feed_say(const struct rp_feed *feed, enum rp_log_level level, const char *event, json_t *fields);
+
 /* ---- lease.c: whether a durable reader may deliver (F8) ---- */
 
-struct rp_feed_turn {
+struct rp_feed_tenure {
     const char *reader, *holder;
     struct rp_writers *writers;
+    const struct rp_clock *clock;
     int64_t lease_ms;
-    int64_t fence;            /* 0: it is another's */
+    int64_t fence;            /* 0: it is another's, as far as we know */
     int64_t kept_ms, look_ms; /* on the boot clock: when it was renewed; when to look again */
 };
 /* Takes the lease, or renews it if a third of it is over. *anew: it was another's before, or may
  * have been. */
-int rp_feed_turn_keep(struct rp_feed_turn *turn, struct rp_db *db, bool *anew, struct rp_error *err);
+int rp_feed_tenure_keep(struct rp_feed_tenure *tenure, struct rp_db *db, bool *anew, struct rp_error *err);
 /* It is called as often at least. */
-int64_t rp_feed_turn_every_ms(const struct rp_feed_turn *turn);
-void rp_feed_turn_give_back(struct rp_feed_turn *turn);
+int64_t rp_feed_tenure_every_ms(const struct rp_feed_tenure *tenure);
+void rp_feed_tenure_give_back(struct rp_feed_tenure *tenure);
 
-/* ---- reader.c; with `turns` held ---- */
+/* ---- follower.c ---- */
 
+int rp_feed_follower_add(struct rp_feed *feed, const struct rp_feed_reader *reader, struct rp_feed_follower **out,
+                         struct rp_error *err);
+void rp_feed_follower_remove(struct rp_feed_follower *follower);
+/* With `followers_lock`: */
 bool rp_feed_is_followed(const struct rp_feed *feed, const struct rp_audit_row *row); /* by name */
-/* Feed->page. */
-void rp_feed_tell(struct rp_feed *feed, bool started_over);
+void rp_feed_tell(struct rp_feed *feed, bool started_over);                           /* feed->page */
 void rp_feed_tell_looked(struct rp_feed *feed);
+
+/* ---- durable.c ---- */
+
+struct rp_feed_durable;
+int rp_feed_durable_start(struct rp_feed *feed, const struct rp_feed_reader *reader, struct rp_feed_durable **out,
+                          struct rp_error *err);
+void rp_feed_durable_stop(struct rp_feed_durable *durable);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The audit log in pages over one connection, and a row as an event. */
+/* log.c - the audit log in pages over one connection, and a row as an event. */
 #include "feed/inner.h"
 
 #include "base/assert.h"
@@ -38,7 +38,7 @@ int rp_feed_log_open(struct rp_feed *feed, struct rp_feed_log **out, struct rp_e
     if (log == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
     log->arena = RP_ARENA(PAGE_BYTES);
     log->json = RP_BUF(RP_FEED_JSON_MAX);
-    log->most = RP_FEED_PAGE;
+    log->catch_up_rows = RP_FEED_PAGE;
     int r = rp_db_open(feed->url, &options, &log->db, err);
     if (r < 0) return rp_error_wrap(err, r, "read the audit log");
     *out = log;

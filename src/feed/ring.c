@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* ring.c - the newest events in memory: a ring of events that are held. */
 #include "feed/ring.h"
 
 #include "base/assert.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A POST by libcurl. 2xx: taken. 408, 429, 5xx, or no whole answer: may be repeated. */
+/* webhook.c - a POST by libcurl. 2xx: taken. 408, 429, 5xx, or no whole answer: may be repeated. */
 #include "hook/hook.h"
 
 #include "base/cleanup.h"
@@ -38,7 +38,7 @@ struct calling {
     struct rp_hook_answer *answer;
     size_t n;                              /* bytes of the answer's body */
     const struct rp_address_rule *refused; /* by G6; NULL: no address was */
-    bool connects;                         /* to another one */
+    bool allowed;                          /* another address is: whether it can be reached may change */
     bool headed;                           /* the answer's headers are whole: their empty line was seen */
 };
 
@@ -119,7 +119,7 @@ static curl_socket_t open_socket(void *ctx, curlsocktype purpose, struct curl_so
         c->refused = why;
         return CURL_SOCKET_BAD;
     }
-    c->connects = true;
+    c->allowed = true;
     return socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
 }
 
@@ -212,13 +212,13 @@ static int judge_failure(CURLcode code, const struct calling *calling, struct rp
     const struct rp_address_rule *why = calling->refused;
     if (code == CURLE_URL_MALFORMAT) return rp_error_set(err, RP_ECONFIG, "webhook: the URL cannot be used");
     if (why == NULL) return rp_error_set(err, RP_EUNAVAILABLE, "webhook: %s", curl_easy_strerror(code));
-    if (calling->connects)
+    if (calling->allowed)
         rp_error_set(err, RP_EUNAVAILABLE, "webhook: %s; another address, not connected to, is %s",
                      curl_easy_strerror(code), why->what);
     else
         rp_error_set(err, RP_EDENIED, "webhook: not connected: the address is %s", why->what);
     hint_at(why, err);
-    return calling->connects ? RP_EUNAVAILABLE : RP_EDENIED;
+    return calling->allowed ? RP_EUNAVAILABLE : RP_EDENIED;
 }
 
 static int judge(CURLcode code, const struct calling *calling, struct rp_error *err)

@@ -16,7 +16,7 @@
 #include "core/guarantee.h"
 #include "core/hold.h"
 #include "core/mark/list.h"
-#include "core/owner/recover.h"
+#include "core/recover/recover.h"
 #include "core/quota.h"
 #include "core/restore/restore.h"
 #include "core/sweep/plan.h"

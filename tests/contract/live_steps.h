@@ -93,10 +93,10 @@ static enum MHD_Result answer(void *ctx, struct MHD_Connection *connection, cons
     return r;
 }
 
-static int on_seen(void *ctx, const struct rp_feed_batch *batch, struct rp_error *why)
+static int on_seen(void *ctx, const struct rp_feed_batch *batch, struct rp_feed_dealt *all, struct rp_error *why)
 {
     struct stage *s = ctx;
-    (void)why;
+    (void)all, (void)why;
     for (size_t i = 0; i < batch->n; i++)
         assert_string_equal(batch->events[i]->name, "file.deleted");
     s->seen += (int64_t)batch->n;

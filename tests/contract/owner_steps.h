@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/owner/recover.h"
+#include "core/recover/recover.h"
 #include "lib/stores.h"
 #include "lib/world.h"
 

@@ -15,7 +15,7 @@
 #include "confirm_steps.h"
 #include "core/explain.h"
 #include "core/hold.h"
-#include "core/owner/recover.h"
+#include "core/recover/recover.h"
 #include "core/safety_net/safety_net.h"
 #include "lib/restoring.h"
 
@@ -170,7 +170,7 @@ static void nobody_who_has_deleted_its_half_is_left_out_of_the_answer(void **sta
     static char names[SERVICES][64];
     struct world *w = *state;
     struct services s;
-    struct rp_confirmers_asked by;
+    struct rp_confirmer_list by;
     struct rp_mark_answer marked;
     char all[SERVICES * 66];
     const char *asked[SERVICES];

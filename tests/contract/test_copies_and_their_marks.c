@@ -14,7 +14,7 @@
 
 #include "../sim/bucket/bucket.h"
 #include "core/dead.h"
-#include "core/owner/recover.h"
+#include "core/recover/recover.h"
 #include "lib/ask.h"
 #include "lib/uploads.h"
 #include "lib/world.h"

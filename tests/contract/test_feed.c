@@ -73,9 +73,10 @@ static void recorder_done(struct recorder *r)
     free(r->records);
 }
 
-static int record(void *ctx, const struct rp_feed_batch *batch, struct rp_error *why)
+static int record(void *ctx, const struct rp_feed_batch *batch, struct rp_feed_dealt *all, struct rp_error *why)
 {
     struct recorder *r = ctx;
+    (void)all;
     pthread_mutex_lock(&r->lock);
     r->inside++;
     pthread_cond_broadcast(&r->changed);
@@ -396,6 +397,47 @@ static void what_could_not_be_saved_comes_again(void **state)
     expect_ends(s, false);
 }
 
+static bool is_logged(struct rp_log *log, const char *file, const char *event)
+{
+    rp_log_flush(log);
+    char line[1024];
+    bool found = false;
+    FILE *f = fopen(file, "r");
+    assert_non_null(f);
+    while (!found && fgets(line, sizeof line, f) != NULL)
+        found = strstr(line, event) != NULL;
+    fclose(f);
+    return found;
+}
+
+/* F6 */
+static void it_goes_on_from_the_end_of_a_catalog_that_was_rolled_back(void **state)
+{
+    struct stage *s = *state;
+    struct timespec pause = { .tv_nsec = 5 * 1000 * 1000 };
+    struct rp_log *log = NULL;
+    char file[128];
+    snprintf(file, sizeof file, "%s/log", s->dbs.dir);
+    ok(rp_log_open(file, RP_LOG_WARNING, &log, &err));
+    const struct rp_feed_options options = { .catalog_url = s->dbs.url, .ring_events = RING, .log = log };
+    rp_feed_stop(s->feed);
+    s->feed = NULL;
+    ok(rp_feed_start(&options, &s->feed, &err));
+    subscribe(s, "sink", (struct rp_feed_want){ 0 });
+    commit(s, 1, "file.deleted", 0, 10);
+    wait_for_records(&s->recorder, 10);
+    ok(rp_db_script(s->dbs.db, "UPDATE lane SET seq = seq - 5 WHERE lane = 1;", &err));
+    for (int i = 0; i < PATIENCE_MS / 5 && !is_logged(log, file, "feed.reader_went_back"); i++)
+        nanosleep(&pause, NULL);
+    assert_true(is_logged(log, file, "feed.reader_went_back"));
+    commit(s, 2, "file.deleted", 0, 3);
+    wait_for_records(&s->recorder, 13);
+    unsubscribe(s);
+    assert_int_equal(s->recorder.n, 13);
+    restart_feed(s);
+    rp_log_close(log);
+}
+
 static void one_that_hangs_holds_up_nobody(void **state)
 {
     struct stage *s = *state;
@@ -448,6 +490,126 @@ static void it_gets_what_it_wants_and_passes_the_rest(void **state)
         assert_int_equal(s->recorder.records[i].lane, 2);
 }
 
+/* ---- several nodes under one name (F8) ---- */
+
+/* Every change through the writers fails, after the last of its own statements. */
+static void refuse_changes(struct stage *s)
+{
+    bool sqlite = s->dbs.kind == DBS_SQLITE_FILE;
+    ok(rp_db_script(s->dbs.db,
+                    sqlite ? "CREATE TRIGGER refuse BEFORE UPDATE ON lane WHEN NEW.lane = 100 "
+                             "BEGIN SELECT RAISE(ABORT, 'not now'); END;"
+                           : "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS "
+                             "'BEGIN RAISE EXCEPTION ''not now''; END';"
+                             "CREATE TRIGGER refuse BEFORE UPDATE ON lane FOR EACH ROW WHEN (NEW.lane = 100) "
+                             "EXECUTE FUNCTION refuse();",
+                    &err));
+}
+
+static void allow_changes(struct stage *s)
+{
+    bool sqlite = s->dbs.kind == DBS_SQLITE_FILE;
+    ok(rp_db_script(s->dbs.db, sqlite ? "DROP TRIGGER refuse;" : "DROP TRIGGER refuse ON lane;", &err));
+}
+
+static uint64_t count_changes(struct stage *s)
+{
+    struct rp_writers_state state;
+    rp_writers_state(s->writers, &state);
+    return state.commands;
+}
+
+/* Until so many more were tried. */
+static void wait_for_changes(struct stage *s, uint64_t n)
+{
+    struct timespec pause = { .tv_nsec = 5 * 1000 * 1000 };
+    uint64_t before = count_changes(s);
+    for (int i = 0; i < PATIENCE_MS / 5 && count_changes(s) < before + n; i++)
+        nanosleep(&pause, NULL);
+    assert_true(count_changes(s) >= before + n);
+}
+
+static void subscribe_as(struct stage *s, const char *node)
+{
+    const struct rp_feed_reader reader = {
+        .name = "sink", .deliver = record, .ctx = &s->recorder, .writers = s->writers, .holder = node, .lease_ms = 300
+    };
+    ok(rp_feed_subscribe(s->feed, &reader, &s->subscription, &err));
+}
+
+static void set_lease(struct stage *s, const char *set)
+{
+    char sql[200];
+    snprintf(sql, sizeof sql, "UPDATE feed_lease SET %s WHERE reader = 'sink';", set);
+    ok(rp_db_script(s->dbs.db, sql, &err));
+}
+
+/* Another node deals with ten events, whoever has the lease here. */
+static void deal_elsewhere(struct stage *s)
+{
+    struct saving saving = { .name = "sink", .n = 1 };
+    struct rp_feed_cursor ends;
+    commit(s, 1, "file.deleted", 0, 10);
+    read_heads(s, &ends);
+    saving.at[0] = (struct rp_audit_head){ .lane = 1, .seq = rp_feed_cursor_seq(&ends, 1) };
+    ok(rp_catalog_transact(s->catalogs[0], saving_tx, &saving, &err));
+}
+
+static void expect_ten_more(struct stage *s, size_t had)
+{
+    commit(s, 1, "file.deleted", 0, 10);
+    wait_for_records(&s->recorder, had + 10);
+    unsubscribe(s);
+    assert_int_equal(s->recorder.n, had + 10);
+}
+
+static void one_that_stood_by_begins_at_the_saved_cursor_also_at_the_second_try(void **state)
+{
+    struct stage *s = *state;
+    subscribe_as(s, "another");
+    unsubscribe(s);
+    set_lease(s, "until_at = 9000000000000");
+    subscribe_as(s, "one");
+    deal_elsewhere(s);
+    refuse_changes(s);
+    set_lease(s, "until_at = 0");
+    wait_for_changes(s, 1);
+    allow_changes(s);
+    expect_ten_more(s, 0);
+}
+
+static void set_shut(struct recorder *r, bool shut)
+{
+    pthread_mutex_lock(&r->lock);
+    r->shut = shut;
+    pthread_cond_broadcast(&r->changed);
+    pthread_mutex_unlock(&r->lock);
+}
+
+static void wait_until_inside(struct recorder *r)
+{
+    pthread_mutex_lock(&r->lock);
+    while (r->inside == 0)
+        pthread_cond_wait(&r->changed, &r->lock);
+    pthread_mutex_unlock(&r->lock);
+}
+
+static void one_that_froze_goes_on_from_the_saved_cursor_also_at_the_second_try(void **state)
+{
+    struct stage *s = *state;
+    subscribe_as(s, "one");
+    set_shut(&s->recorder, true);
+    commit(s, 1, "file.deleted", 0, 1);
+    wait_until_inside(&s->recorder);
+    deal_elsewhere(s);
+    set_lease(s, "holder = 'another', fence = fence + 1, until_at = 0");
+    refuse_changes(s);
+    set_shut(&s->recorder, false);
+    wait_for_changes(s, 2); /* the cursor's, and the lease's */
+    allow_changes(s);
+    expect_ten_more(s, 1);
+}
+
 /* ---- killed between deliver and save ---- */
 
 #define BATCHES_TO_LIVE 3
@@ -458,8 +620,9 @@ struct victim {
 };
 
 /* Another process: what it was given stands in a file that outlives it. */
-static int write_and_die(void *ctx, const struct rp_feed_batch *batch, struct rp_error *why)
+static int write_and_die(void *ctx, const struct rp_feed_batch *batch, struct rp_feed_dealt *all, struct rp_error *why)
 {
+    (void)all;
     struct victim *v = ctx;
     (void)why;
     for (size_t i = 0; i < batch->n; i++) {
@@ -617,8 +780,11 @@ int main(int argc, char **argv)
         BOTH(an_old_cursor_is_caught_up_from_the_catalog),
         BOTH(what_could_not_be_delivered_comes_again),
         BOTH(what_could_not_be_saved_comes_again),
+        BOTH(it_goes_on_from_the_end_of_a_catalog_that_was_rolled_back),
         BOTH(one_that_hangs_holds_up_nobody),
         BOTH(it_gets_what_it_wants_and_passes_the_rest),
+        BOTH(one_that_stood_by_begins_at_the_saved_cursor_also_at_the_second_try),
+        BOTH(one_that_froze_goes_on_from_the_saved_cursor_also_at_the_second_try),
         BOTH(killed_between_deliver_and_save_it_misses_nothing),
     };
     if (argc == 5) return victim_main(argv[1], argv[2], atoi(argv[3]), argv[4]);

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "core/hold.h"
-#include "core/owner/recover.h"
+#include "core/recover/recover.h"
 #include "core/restore/restore.h"
 #include "core/subject/quarantine.h"
 #include "lib/ask.h"

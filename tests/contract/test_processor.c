@@ -40,8 +40,31 @@ struct call {
 static struct call calls[CALLS_MAX];
 static size_t n_calls;
 static char refused[RP_ID_TEXT]; /* calls about this file are answered with 500; "*": all */
+static char held[RP_ID_TEXT];    /* the call about this file hangs, for ten seconds at most */
+static bool hangs;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed;
+
+/* With the lock. */
+static void hang(void)
+{
+    struct timespec until = rp_wait_until(PATIENCE_MS / 2);
+    hangs = true;
+    while (held[0] != 0 && pthread_cond_timedwait(&changed, &lock, &until) == 0)
+        continue;
+    hangs = false;
+}
+
+/* "": none any more. True: one does. */
+static bool hold(const char *file)
+{
+    pthread_mutex_lock(&lock);
+    bool does = hangs;
+    snprintf(held, sizeof held, "%s", file);
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+    return does;
+}
 
 static int process(const struct rp_hook_call *call, struct rp_hook_answer *out, struct rp_error *why)
 {
@@ -57,6 +80,7 @@ static int process(const struct rp_hook_call *call, struct rp_hook_answer *out, 
     bool no = strcmp(refused, "*") == 0 || strcmp(refused, c->file) == 0;
     *out = (struct rp_hook_answer){ .status = no ? 500 : 202, .retry_after_ms = -1 };
     pthread_cond_broadcast(&changed);
+    if (strcmp(held, c->file) == 0) hang();
     pthread_mutex_unlock(&lock);
     return no ? rp_error_set(why, RP_EUNAVAILABLE, "not now") : 0;
 }
@@ -141,6 +165,7 @@ static int set_up(void **state)
     s->w.uploads.scan = true;
     n_calls = 0;
     refuse("");
+    hold("");
     open_session(s);
     *state = s;
     return 0;
@@ -261,6 +286,20 @@ static void E6_one_that_fails_holds_up_none_behind_it(void **state)
     refuse("");
     world_script(&s->w, "UPDATE processor_job SET next_at = 1 WHERE file_id = %lld", (long long)bad);
     wait_for_job(s, "state", bad, 2);
+}
+
+static void E6_one_that_hangs_holds_up_none_beside_it(void **state)
+{
+    struct stage *s = *state;
+    char file[RP_ID_TEXT];
+    int64_t slow = upload(s, "slow"), good = upload(s, "good"); /* both are due at the start */
+    hold(rp_id_format(RP_ID_FILE, slow, file));
+    start_node(s, 0);
+    wait_for("process", slow);
+    wait_for("process", good);
+    assert_true(hold("")); /* it hung all the time */
+    wait_for_job(s, "state", slow, 2);
+    wait_for_job(s, "state", good, 2);
 }
 
 /* ---- no longer wanted ---- */
@@ -408,6 +447,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ON_BOTH(E6_a_confirmed_upload_is_told_of),
         ON_BOTH(E6_one_that_fails_holds_up_none_behind_it),
+        ON_BOTH(E6_one_that_hangs_holds_up_none_beside_it),
         ON_BOTH(E6_a_delete_says_stop_and_waits_for_nobody),
         ON_BOTH(E6_a_second_upload_stops_the_first),
         ON_BOTH(nobody_is_told_to_stop_what_they_never_heard_of),

@@ -17,7 +17,7 @@
 #include "base/time.h"
 #include "catalog/mark/mark.h"
 #include "core/owner/raise.h"
-#include "core/owner/recover.h"
+#include "core/recover/recover.h"
 #include "core/owner/vessel.h"
 #include "core/purge/purge.h"
 #include "core/reprieve/reprieve.h"
@@ -179,7 +179,7 @@ static void R5_a_store_that_is_observed_is_left_alone(void **state)
     struct process p;
     begin(&p, w);
     rp_raises_set(p.raises, 0, 0, true);
-    rp_raises_note(p.raises, &(struct rp_kept){ .everywhere = true }, &(struct rp_left){ 0 });
+    rp_raises_note(p.raises, &(struct rp_kept){ .everywhere = true }, &(struct rp_lane_end){ 0 });
     assert_int_equal(rp_raises_due(p.raises, &(struct rp_kept){ .everywhere = true }), 0);
     assert_false(rp_raises_is_pending(p.raises, 0));
     end(&p);

@@ -333,6 +333,88 @@ static void test_M12_a_slow_server_takes_ten_seconds_of_a_sweep(void **state)
     counter_drop(w, &c);
 }
 
+/* ---- two servers ---- */
+
+struct two {
+    struct counter first, second;
+    struct rp_reference references[2];
+    struct rp_waits *waits;
+    struct rp_references *of_store;
+};
+
+static void two_make(struct world *w, struct two *t)
+{
+    struct counter *of[] = { &t->first, &t->second };
+    for (size_t i = 0; i < 2; i++) {
+        *of[i] = (struct counter){ .of_k = none, .of_others = none };
+        hook_peer_start(&of[i]->peer, count, of[i]);
+        t->references[i] = (struct rp_reference){ .webhook = of[i]->peer.url, .secret = "hush", .secret_old = "" };
+    }
+    t->first.config = (struct rp_config){ .outbound_allow = HOOK_PEER_NETWORK };
+    struct rp_store_config store = w->config;
+    store.referenced_by = t->references;
+    store.n_referenced_by = 2;
+    ok(rp_references_new(&t->first.config, &store, &t->of_store, &err));
+    t->waits = rp_waits_new(&rp_clock_host);
+    assert_non_null(t->waits);
+    rp_references_use(t->of_store, t->waits);
+}
+
+static void two_drop(struct two *t)
+{
+    rp_references_free(t->of_store);
+    rp_waits_free(t->waits);
+    hook_peer_stop(&t->first.peer);
+    hook_peer_stop(&t->second.peer);
+}
+
+static void test_M6_what_one_server_names_is_referenced_whatever_another_says(void **state)
+{
+    const char *const keys[] = { "k", "other" };
+    struct rp_referenced found[2];
+    struct two t;
+    two_make(*state, &t);
+    t.first.of_k = two;
+    t.second.of_k = t.second.of_others = oh;
+    ok(rp_references_count(t.of_store, keys, 2, found, &err));
+    assert_int_equal(found[0].rows, 2);
+    assert_string_equal(found[0].first, "webhook referenced_by[0]");
+    assert_int_equal(found[1].rows, -1);
+    assert_int_equal(t.second.n_keys, 1); /* it is not asked about what is known to be used */
+    two_drop(&t);
+}
+
+/* Of a key that is not known the text names the place, if there is one. */
+static void test_M6_where_several_servers_fail_the_text_says_so(void **state)
+{
+    const char *const keys[] = { "k", "other" };
+    struct rp_referenced found[2];
+    struct two t;
+    two_make(*state, &t);
+    t.second.of_k = oh;
+    ok(rp_references_count(t.of_store, keys, 2, found, &err));
+    assert_non_null(strstr(err.text, "references of store 'main' in webhook referenced_by[1]: "));
+    t.first.of_others = oh;
+    assert_int_equal(rp_references_count(t.of_store, keys, 2, found, &err), RP_EUNAVAILABLE);
+    assert_non_null(strstr(err.text, "in one of its places, such as webhook referenced_by[0]: "));
+    two_drop(&t);
+}
+
+static void test_M12_the_reason_for_the_longest_wait_is_told(void **state)
+{
+    const char *const keys[] = { "k", "1", "2", "3" };
+    struct rp_referenced found[4];
+    struct two t;
+    two_make(*state, &t);
+    t.first.of_others = oh;
+    ok(rp_references_count(t.of_store, keys, 4, found, &err));
+    t.second.of_k = "no HTTP\r\n\r\n";
+    (void)rp_references_count(t.of_store, keys, 4, found, &err); /* the first one fails for the second time */
+    assert_true(rp_references_left_alone_ms(t.of_store, &err) > 5 * RP_SECOND_MS);
+    assert_non_null(strstr(err.text, "webhook 'main[0]' is left alone"));
+    two_drop(&t);
+}
+
 /* clang-format off */
 int main(void)
 {
@@ -343,6 +425,9 @@ int main(void)
         BOTH(test_M6_a_key_that_fails_does_not_keep_the_others),
         ON(0, "sqlite, memory", test_M6_many_keys_are_asked_on_one_connection),
         ON(0, "sqlite, memory", test_M6_a_server_of_our_own_network_is_not_asked_unless_it_is_allowed),
+        ON(0, "sqlite, memory", test_M6_what_one_server_names_is_referenced_whatever_another_says),
+        ON(0, "sqlite, memory", test_M6_where_several_servers_fail_the_text_says_so),
+        ON(0, "sqlite, memory", test_M12_the_reason_for_the_longest_wait_is_told),
         ON(0, "sqlite, memory", test_M12_a_server_that_fails_is_not_asked_for_every_key),
         ON(0, "sqlite, memory", test_M12_a_server_that_hangs_is_given_up_and_left_alone),
         ON(0, "sqlite, memory", test_M12_a_slow_server_takes_ten_seconds_of_a_sweep),

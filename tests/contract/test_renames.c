@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "core/mark/mark.h"
 #include "core/owner/raise.h"
+#include "core/owner/refuse.h"
 #include "core/owner/rename.h"
 #include "lib/ask.h"
 
@@ -147,9 +148,9 @@ static void nothing_is_made_under_a_name_that_is_another_stores(void **state)
     open_named(w, "renamed", &renamed);
     renamed.store.raises = raises;
     rp_raises_set(raises, 0, renamed.store.id, false);
-    ok(rp_raise_refuse_name(&renamed.store, &err)); /* nobody has looked */
+    ok(rp_owner_refuse_name(&renamed.store, &err)); /* nobody has looked */
     ok(rp_raises_look(raises, 0, w->catalog, &renamed.store, &err));
-    assert_int_equal(rp_raise_refuse_name(&renamed.store, &err), RP_ENOTOWNER);
+    assert_int_equal(rp_owner_refuse_name(&renamed.store, &err), RP_ENOTOWNER);
     hold_key(w, &renamed.store, "k", RP_ENOTOWNER);
     struct rp_mark_request q = { .key = "k", .grace_ms = 0, .at_ms = -1, .reason = "" };
     struct rp_mark_answer answer;
@@ -158,7 +159,7 @@ static void nothing_is_made_under_a_name_that_is_another_stores(void **state)
     assert_int_equal(answer.error.code, RP_ENOTOWNER);
     ok(rename_to(w->catalog, "main", "renamed", false));
     assert_int_equal(rp_raises_look(raises, 0, w->catalog, &renamed.store, &err), RP_ENOTOWNER);
-    assert_int_equal(rp_raise_refuse_name(&renamed.store, &err), RP_ENOTOWNER); /* this process has the row that went */
+    assert_int_equal(rp_owner_refuse_name(&renamed.store, &err), RP_ENOTOWNER); /* this process has the row that went */
     renamed.store.raises = NULL;
     rp_raises_free(raises);
 }

@@ -543,7 +543,7 @@ static void test_a_dry_run_says_what_it_would_do_and_writes_nothing(void **state
     int64_t root = deleted(w, "root"), child = uploads_live(w, "child", "hello");
     give_owner(w, child, "parent_id", root);
     int64_t rows = world_number(w, "SELECT count(*) FROM audit"), facts = world_number(w, "SELECT count(*) FROM meta");
-    ok(rp_safety_net_look(&net, count_findings, &n, &run.figures, &complete, &err));
+    ok(rp_safety_net_dry_run(&net, count_findings, &n, &run.figures, &complete, &err));
     assert_true(complete);
     assert_int_equal(n, 2);
     assert_int_equal(repaired(&run, "deletes"), 1);
@@ -575,11 +575,11 @@ static void test_a_dry_run_that_does_not_see_all_children_says_so(void **state)
     int n = 0;
     int64_t root = deleted(w, "root");
     add_children(w, root, 1, RP_NET_BATCH - 1);
-    ok(rp_safety_net_look(&net, count_findings, &n, &few.figures, &complete, &err));
+    ok(rp_safety_net_dry_run(&net, count_findings, &n, &few.figures, &complete, &err));
     assert_int_equal(repaired(&few, "children"), RP_NET_BATCH - 1);
     assert_true(complete);
     add_children(w, root, RP_NET_BATCH, 2);
-    ok(rp_safety_net_look(&net, count_findings, &n, &many.figures, &complete, &err));
+    ok(rp_safety_net_dry_run(&net, count_findings, &n, &many.figures, &complete, &err));
     assert_int_equal(repaired(&many, "children"), RP_NET_BATCH);
     assert_false(complete);
     world_script(w, "DELETE FROM file WHERE id <= %d", RP_NET_BATCH + 1);
@@ -669,22 +669,41 @@ static void test_a_reader_that_is_far_behind_is_told_and_counted(void **state)
     int n = 0;
     ok(rp_catalog_transact(w->catalog, begin_reading, "sink:ops", &err));
     config.alerts.sink_lag_over_ms = TOO_OLD;
-    ok(rp_safety_net_look(&net, count_findings, &n, &plan.figures, &complete, &err));
+    ok(rp_safety_net_dry_run(&net, count_findings, &n, &plan.figures, &complete, &err));
     assert_int_equal(plan.figures.behind, 0);
     uploads_live(w, "after", "hello");
-    ok(rp_safety_net_look(&net, count_findings, &n, &plan.figures, &complete, &err));
+    ok(rp_safety_net_dry_run(&net, count_findings, &n, &plan.figures, &complete, &err));
     assert_int_equal(plan.figures.behind, 1);
     config.alerts.sink_lag_over_ms = 0; /* the alert is turned off */
-    ok(rp_safety_net_look(&net, count_findings, &n, &plan.figures, &complete, &err));
+    ok(rp_safety_net_dry_run(&net, count_findings, &n, &plan.figures, &complete, &err));
     assert_int_equal(plan.figures.behind, 0);
     config.alerts.sink_lag_over_ms = RP_HOUR_MS;
-    ok(rp_safety_net_look(&net, count_findings, &n, &plan.figures, &complete, &err));
+    ok(rp_safety_net_dry_run(&net, count_findings, &n, &plan.figures, &complete, &err));
     assert_int_equal(plan.figures.behind, 0);
     begin_log(w, &l);
     config.alerts.sink_lag_over_ms = TOO_OLD;
     assert_string_equal(carry(&net, &run), "done");
     assert_int_equal(run.figures.behind, 1);
     assert_int_equal(count_lines(w, &l, "\"event\":\"feed.reader_behind\"", "\"reader\":\"sink:ops\""), 1);
+}
+
+static void test_readers_that_are_behind_are_all_counted_however_many(void **state)
+{
+    struct world *w = *state;
+    struct rp_safety_net net = net_of(w, w->catalog);
+    struct rp_run plan = { 0 };
+    bool complete;
+    int n = 0;
+    char name[16];
+    for (int i = 0; i < 130; i++) {
+        snprintf(name, sizeof name, "sink:%d", i);
+        ok(rp_catalog_transact(w->catalog, begin_reading, name, &err));
+    }
+    uploads_live(w, "after", "hello");
+    config.alerts.sink_lag_over_ms = TOO_OLD;
+    ok(rp_safety_net_dry_run(&net, count_findings, &n, &plan.figures, &complete, &err));
+    assert_int_equal(plan.figures.behind, 130);
+    config.alerts.sink_lag_over_ms = 0;
 }
 
 #define IN(test, kind)                                                                                                 \
@@ -712,6 +731,7 @@ int main(void)
         ON_BOTH(test_a_dry_run_that_does_not_see_all_children_says_so),
         ON_BOTH(test_one_that_cannot_be_mended_holds_up_no_other),
         ON_BOTH(test_a_reader_that_is_far_behind_is_told_and_counted),
+        ON_BOTH(test_readers_that_are_behind_are_all_counted_however_many),
         ON_BOTH(test_in_a_busy_catalog_nothing_is_a_finding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

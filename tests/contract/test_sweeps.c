@@ -18,7 +18,7 @@
 #include "base/text/buf.h"
 #include "base/text/json.h"
 #include "core/dead.h"
-#include "core/owner/recover.h"
+#include "core/recover/recover.h"
 #include "core/state.h"
 #include "lib/ask.h"
 #include "store/open.h"

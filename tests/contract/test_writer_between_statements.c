@@ -24,7 +24,7 @@
 #include "core/check/references.h"
 #include "core/dead.h"
 #include "core/hold.h"
-#include "core/owner/recover.h"
+#include "core/recover/recover.h"
 #include "lib/ask.h"
 #include "lib/uploads.h"
 

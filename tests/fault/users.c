@@ -10,7 +10,7 @@
 #include "core/dead.h"
 #include "core/hold.h"
 #include "core/mark/mark.h"
-#include "core/owner/recover.h"
+#include "core/recover/recover.h"
 #include "core/reprieve/reprieve.h"
 #include "core/sweep/sweep.h"
 #include "lib/ask.h"

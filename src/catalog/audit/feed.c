@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "catalog/audit/feed.h"
 
+#include "base/arena.h"
+#include "base/cleanup.h"
 #include "base/error.h"
 #include "catalog/row.h"
 #include "catalog/statements/statements.h"
 
 #include <stdio.h>
+
+#define READERS_PAGE 64
+#define NAMES_MAX    ((size_t)1 << 20) /* bytes, of all readers */
 
 struct loading {
     struct rp_audit_head *out;
@@ -75,21 +80,36 @@ int rp_feed_lag(struct rp_db *db, const char *reader, struct rp_feed_lag *out, s
 /* ---- readers that there are ---- */
 
 struct readers {
-    rp_feed_reader_fn *fn;
-    void *ctx;
+    struct rp_arena *arena;
+    const char *names[READERS_PAGE];
+    size_t n;
 };
 
 static int reader_row(void *ctx, const struct rp_value *row, struct rp_error *err)
 {
-    const struct readers *readers = ctx;
-    return readers->fn(readers->ctx, row[0].p, row[1].i, err);
+    struct readers *page = ctx;
+    page->names[page->n] = rp_arena_strdup(page->arena, row[0].p);
+    if (page->names[page->n] == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
+    page->n++;
+    return 0;
 }
 
 int rp_feed_readers(struct rp_db *db, rp_feed_reader_fn *fn, void *ctx, struct rp_error *err)
 {
-    struct readers readers = { .fn = fn, .ctx = ctx };
-    int r = rp_db_query(db, RP_SQL(feed_readers), NULL, reader_row, &readers, err);
-    return r < 0 ? rp_error_wrap(err, r, "look for readers of the audit log") : 0;
+    RP_CLEANUP(rp_arena_done) struct rp_arena names = RP_ARENA(NAMES_MAX);
+    struct readers page = { .arena = &names };
+    const char *after = "";
+    int r = 0;
+    do {
+        struct rp_value args[] = { rp_text(after), rp_int(READERS_PAGE) };
+        page.n = 0;
+        r = rp_db_query(db, RP_SQL(feed_readers), args, reader_row, &page, err);
+        if (r < 0) rp_error_wrap(err, r, "look for readers of the audit log");
+        for (size_t i = 0; i < page.n && r == 0; i++)
+            r = fn(ctx, page.names[i], err);
+        if (page.n > 0) after = page.names[page.n - 1];
+    } while (r == 0 && page.n == READERS_PAGE);
+    return r;
 }
 
 int rp_feed_reader_forget(struct rp_tx *tx, const char *reader, int64_t before_ms, bool *forgotten,

@@ -29,8 +29,8 @@ struct rp_feed_lag {
 };
 int rp_feed_lag(struct rp_db *db, const char *reader, struct rp_feed_lag *out, struct rp_error *err);
 
-/* Each reader that has a cursor, and when its lease is over or was; 0: it never had one. */
-typedef int rp_feed_reader_fn(void *ctx, const char *reader, int64_t until_ms, struct rp_error *err);
+/* Each reader that has a cursor, in order of their names. `fn` may use the same connection. */
+typedef int rp_feed_reader_fn(void *ctx, const char *reader, struct rp_error *err);
 int rp_feed_readers(struct rp_db *db, rp_feed_reader_fn *fn, void *ctx, struct rp_error *err);
 /* Its cursor and its lease, unless that was held at `before_ms` or later. */
 int rp_feed_reader_forget(struct rp_tx *tx, const char *reader, int64_t before_ms, bool *forgotten,

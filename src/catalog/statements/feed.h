@@ -16,9 +16,8 @@
       "SELECT l.seq - COALESCE(c.seq, 0), COALESCE((SELECT MIN(a.at) FROM audit a WHERE a.lane = l.lane "              \
       "AND a.seq = COALESCE(c.seq, 0) + 1), 0) FROM lane l "                                                           \
       "LEFT JOIN feed_cursor c ON c.reader = $1 AND c.lane = l.lane WHERE l.seq > COALESCE(c.seq, 0)")                 \
-    X(feed_readers, "",    NULL,  "si",                                                                                \
-      "SELECT r.reader, COALESCE(l.until_at, 0) FROM (SELECT DISTINCT reader FROM feed_cursor) AS r "                  \
-      "LEFT JOIN feed_lease l ON l.reader = r.reader ORDER BY r.reader")                                               \
+    X(feed_readers, "si",    NULL,  "s",                                                                               \
+      "SELECT DISTINCT reader FROM feed_cursor WHERE reader > $1 ORDER BY reader LIMIT $2")                            \
     X(feed_cursor_remove, "s", NULL,  NULL,                                                                            \
       "DELETE FROM feed_cursor WHERE reader = $1")                                                                     \
                                                                                                                        \

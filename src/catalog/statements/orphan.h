@@ -49,7 +49,7 @@
       "SELECT child.id, child.tenant_id, child.store_id, child.key, v.column1 FROM v "                                 \
       "JOIN file child ON child.source_id = v.column1 AND child.status IN " F_LIVING " LIMIT $1")                      \
     X(orphan_marks,    "ii",   NULL,  "iiisi",                                                                         \
-      "SELECT id, tenant_id, store_id, key, next_at FROM mark WHERE next_at IS NULL AND active = 1 "                   \
+      "SELECT id, tenant_id, store_id, key, 1 FROM mark WHERE next_at IS NULL AND active = 1 "                         \
       "AND state IN " M_ACTIVE " AND id > $1 ORDER BY id LIMIT $2")                                                    \
     X(orphan_dead,     "ii",   NULL,  "iiisi",                                                                         \
       "SELECT id, tenant_id, store_id, key, CASE WHEN " LOST_ITS_LETTER("page") " THEN 1 ELSE 0 END "                  \

@@ -85,16 +85,16 @@ int rp_lane_check(struct rp_catalog *catalog, int64_t fence, struct rp_error *er
 
 void rp_lane_compare(struct rp_catalog *catalog, int64_t stamp)
 {
-    const struct rp_left *left = &catalog->left;
-    if (left->known && (left->lane != catalog->lane || left->stamp != stamp)) catalog->doubted = true;
+    const struct rp_lane_end *end = &catalog->end;
+    if (end->known && (end->lane != catalog->lane || end->stamp != stamp)) catalog->doubted = true;
 }
 
-int rp_lane_is_as_left(struct rp_db *db, const struct rp_left *left, bool *out, struct rp_error *err)
+int rp_lane_is_unchanged(struct rp_db *db, const struct rp_lane_end *end, bool *out, struct rp_error *err)
 {
-    struct rp_value args[] = { rp_int(left->lane), rp_int(left->seq), rp_bytes(left->head, sizeof left->head) };
+    struct rp_value args[] = { rp_int(end->lane), rp_int(end->seq), rp_bytes(end->head, sizeof end->head) };
     struct rp_one last = { 0 };
     *out = true;
-    if (!left->known || rp_time_boot_ms() - left->at_ms > RP_LEFT_MS) return 0;
+    if (!end->known || rp_time_boot_ms() - end->at_ms > RP_LANE_END_MS) return 0;
     int r = rp_db_query(db, RP_SQL(lane_last), args, rp_one_row, &last, err);
     *out = last.found;
     return r < 0 ? rp_error_wrap(err, r, "whether the catalog was put back") : 0;
@@ -102,10 +102,10 @@ int rp_lane_is_as_left(struct rp_db *db, const struct rp_left *left, bool *out, 
 
 int rp_lane_missing(struct rp_catalog *catalog, struct rp_error *err)
 {
-    bool as_left = true;
-    int r = rp_lane_is_as_left(catalog->db, &catalog->left, &as_left, err);
+    bool unchanged = true;
+    int r = rp_lane_is_unchanged(catalog->db, &catalog->end, &unchanged, err);
     if (r < 0) return r;
-    if (as_left) return rp_error_set(err, RP_ECORRUPT, "lane %d: its row is gone", catalog->lane);
+    if (unchanged) return rp_error_set(err, RP_ECORRUPT, "lane %d: its row is gone", catalog->lane);
     catalog->lane_known = false;
     catalog->doubted = true;
     return rp_error_set(err, RP_EBUSY, "lane %d: its row is gone; was the catalog put back?", catalog->lane);
@@ -113,25 +113,25 @@ int rp_lane_missing(struct rp_catalog *catalog, struct rp_error *err)
 
 int rp_lane_settle_doubt(struct rp_tx *tx, struct rp_error *err)
 {
-    bool as_left = true;
-    int r = tx->catalog->doubted ? rp_lane_is_as_left(tx->db, &tx->catalog->left, &as_left, err) : 0;
-    return r < 0 || as_left ? r : rp_db_exec(tx->db, RP_SQL(vessel_forget), NULL, NULL, err);
+    bool unchanged = true;
+    int r = tx->catalog->doubted ? rp_lane_is_unchanged(tx->db, &tx->catalog->end, &unchanged, err) : 0;
+    return r < 0 || unchanged ? r : rp_db_exec(tx->db, RP_SQL(vessel_forget), NULL, NULL, err);
 }
 
-void rp_lane_doubt(struct rp_catalog *catalog, const struct rp_left *left)
+void rp_lane_doubt(struct rp_catalog *catalog, const struct rp_lane_end *end)
 {
-    catalog->left = *left;
+    catalog->end = *end;
     catalog->doubted = true;
 }
 
-void rp_lane_left(const struct rp_tx *tx)
+void rp_lane_note_end(const struct rp_tx *tx)
 {
     struct rp_catalog *catalog = tx->catalog;
     catalog->doubted = false;
-    catalog->left = (struct rp_left){
+    catalog->end = (struct rp_lane_end){
         .known = tx->seq > 0, .lane = catalog->lane, .stamp = tx->stamp, .seq = tx->seq, .at_ms = rp_time_boot_ms()
     };
-    memcpy(catalog->left.head, tx->head, sizeof tx->head);
+    memcpy(catalog->end.head, tx->head, sizeof tx->head);
 }
 
 void rp_lane_release(struct rp_catalog *catalog)

@@ -19,7 +19,7 @@
 #include "catalog/catalog.h"
 
 #define RP_LANE_LEASE_MS (15 * RP_SECOND_MS)
-#define RP_LEFT_MS       RP_DAY_MS
+#define RP_LANE_END_MS   RP_DAY_MS
 
 /* Before a transaction: the lane's row is there, and leased if it is to be. */
 int rp_lane_ensure(struct rp_catalog *catalog, struct rp_error *err);
@@ -33,12 +33,12 @@ void rp_lane_compare(struct rp_catalog *catalog, int64_t stamp);
 int rp_lane_missing(struct rp_catalog *catalog, struct rp_error *err);
 int rp_lane_settle_doubt(struct rp_tx *tx, struct rp_error *err);
 /* Whether what we left there is there: true also if it is not known. */
-int rp_lane_is_as_left(struct rp_db *db, const struct rp_left *left, bool *out, struct rp_error *err);
+int rp_lane_is_unchanged(struct rp_db *db, const struct rp_lane_end *end, bool *out, struct rp_error *err);
 /* The next transaction of this connection looks for what another one left, and notes that it is
  * gone. */
-void rp_lane_doubt(struct rp_catalog *catalog, const struct rp_left *left);
+void rp_lane_doubt(struct rp_catalog *catalog, const struct rp_lane_end *end);
 /* It is committed. */
-void rp_lane_left(const struct rp_tx *tx);
+void rp_lane_note_end(const struct rp_tx *tx);
 /* Gives a leased lane back. Best effort: the lease ends by itself. */
 void rp_lane_release(struct rp_catalog *catalog);
 

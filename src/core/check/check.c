@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* check.c - the list of checks, and all of them asked of a batch. */
 #include "core/check/check.h"
 
 #include "base/arena.h"

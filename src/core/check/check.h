@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check.h - questions asked of a batch of due marks before the point of no return:
- * references.
+/* check.h - what is asked about a batch of due marks before the point of no return: whether
+ * anything still refers to their objects.
  *
  * Q1  `mark.checks` is a set of the bits below. A mark passes if every check of its set says
  *     yes.

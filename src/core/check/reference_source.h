@@ -23,7 +23,8 @@ struct rp_counting {
     bool silent;                  /* set: it failed as a whole, and may be left alone (waits.h) */
 };
 void rp_counting_add(struct rp_counting *c, size_t i, int64_t rows);
-void rp_counting_lose(struct rp_counting *c, size_t i); /* nothing is known of keys[i] */
+/* Nothing is known of keys[i], unless it is named elsewhere: that it is used stays known. */
+void rp_counting_lose(struct rp_counting *c, size_t i);
 
 /* Asking adds what it finds. If it fails it loses the keys that it does not know of. */
 
@@ -40,8 +41,9 @@ int rp_sql_source_new(const struct rp_reference *ref, struct rp_sql_connection *
 int rp_sql_source_ask(struct rp_sql_source *s, struct rp_counting *c, struct rp_error *err);
 void rp_sql_source_free(struct rp_sql_source *s);
 
-/* One call a key, on one connection, in bounded time: 5 s for a call, 10 s for all. A key whose
- * answer is not 200 and {"references": N} with a whole N of at least 0 is not known of. */
+/* One call for each key that is not known to be used, on one connection, in bounded time: 5 s for a
+ * call, 10 s for all. A key whose answer is not 200 and {"references": N} with a whole N of at least
+ * 0 is not known of. */
 int rp_webhook_source_ask(const struct rp_reference *ref, const char *store, struct rp_counting *c,
                           struct rp_error *err);
 

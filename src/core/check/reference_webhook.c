@@ -85,7 +85,10 @@ static int ask(struct calling *c, const char *key, int64_t left_ms, int64_t *row
                                  .line = &c->line };
     r = rp_hook_send(&call, &answer, err);
     if (r == 0) r = read_answer(&answer, rows, err);
-    c->failures = r == 0 ? 0 : answer.status == 0 ? FAILURES_MAX : c->failures + 1;
+    if (r < 0 && answer.status == 0)
+        c->failures = FAILURES_MAX; /* it did not answer at all */
+    else
+        c->failures = r < 0 ? c->failures + 1 : 0;
     return r;
 }
 
@@ -114,7 +117,7 @@ int rp_webhook_source_ask(const struct rp_reference *ref, const char *store, str
     for (size_t i = 0; i < c->n; i++) {
         struct rp_error why = { 0 };
         int64_t rows = 0;
-        if (c->found[i].rows < 0) continue;
+        if (c->found[i].rows != 0) continue; /* it is used, or will not be known in any case */
         int r = ask_in_time(&calling, c->keys[i], &rows, &why);
         if (r == 0) {
             rp_counting_add(c, i, rows);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* references.c - the places of a store's list, asked one after the other, and what they know together. */
 #include "core/check/references.h"
 
 #include "base/assert.h"
@@ -135,16 +136,7 @@ void rp_counting_add(struct rp_counting *c, size_t i, int64_t rows)
 
 void rp_counting_lose(struct rp_counting *c, size_t i)
 {
-    c->found[i].rows = -1;
-}
-
-/* Whatever went wrong, the answer is "we do not know": try again later. What is to be done stands
- * in the text: of the note of a mark there is nothing else. */
-static int cannot_know(const struct rp_references *refs, const struct place *p, struct rp_error *err)
-{
-    struct rp_error why = *err;
-    return rp_error_set(err, RP_EUNAVAILABLE, "references of store '%s' in %s: %s%s%s", refs->store, p->name, why.text,
-                        why.hint[0] != 0 ? "; " : "", why.hint);
+    if (c->found[i].rows == 0) c->found[i].rows = -1;
 }
 
 static int ask(struct rp_references *refs, struct place *p, struct rp_counting *c, struct rp_error *err)
@@ -158,7 +150,26 @@ static int ask(struct rp_references *refs, struct place *p, struct rp_counting *
         rp_waits_failed(refs->waits, &p->whom, asked_ms, err);
     else
         rp_waits_answered(refs->waits, &p->whom);
-    return r == 0 ? 0 : cannot_know(refs, p, err);
+    return r;
+}
+
+/* Whatever went wrong, the answer is "we do not know": try again later. What is to be done stands
+ * in the text: of the note of a mark there is nothing else. */
+static void say_unknown(const struct rp_references *refs, const struct place *p, bool others, struct rp_error *err)
+{
+    struct rp_error why = *err;
+    rp_error_set(err, RP_EUNAVAILABLE, "references of store '%s' in %s%s: %s%s%s", refs->store,
+                 others ? "one of its places, such as " : "", p->name, why.text, why.hint[0] != 0 ? "; " : "",
+                 why.hint);
+}
+
+/* Of a server that would be asked about no key nothing is learned. */
+static bool is_asked(const struct place *p, const struct rp_counting *c)
+{
+    bool any = p->sql != NULL;
+    for (size_t i = 0; i < c->n && !any; i++)
+        any = c->found[i].rows == 0;
+    return any;
 }
 
 static bool is_any_known(const struct rp_referenced *found, size_t n)
@@ -174,12 +185,20 @@ int rp_references_count(struct rp_references *refs, const char *const *keys, siz
     RP_CLEANUP(rp_freep) struct rp_referenced *made = calloc(n + 1, sizeof *made);
     struct rp_counting c = { .keys = keys, .found = made, .n = n, .clock = rp_waits_clock(refs->waits) };
     if (made == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
-    bool known = true;
+    const struct place *failed = NULL; /* the first one */
+    bool known = true, others = false;
     pthread_mutex_lock(&refs->lock);
     c.allow = __atomic_load_n(&refs->allow, __ATOMIC_ACQUIRE);
-    for (size_t i = 0; i < refs->n_places && known; i++)
-        known = ask(refs, &refs->places[i], &c, err) == 0 || is_any_known(made, n);
+    for (size_t i = 0; i < refs->n_places && known; i++) {
+        struct rp_error why = { 0 };
+        if (!is_asked(&refs->places[i], &c) || ask(refs, &refs->places[i], &c, &why) == 0) continue;
+        others = failed != NULL;
+        if (failed == NULL) *err = why;
+        if (failed == NULL) failed = &refs->places[i];
+        known = is_any_known(made, n);
+    }
     pthread_mutex_unlock(&refs->lock);
+    if (failed != NULL) say_unknown(refs, failed, others, err);
     if (!known) return err->code;
     memcpy(found, made, n * sizeof *found);
     return 0;
@@ -207,12 +226,18 @@ void rp_references_allow(struct rp_references *refs, const char *allow)
 
 int64_t rp_references_left_alone_ms(const struct rp_references *refs, struct rp_error *why)
 {
+    struct rp_error of_longest = { 0 };
     int64_t longest_ms = 0;
     for (size_t i = 0; i < refs->n_places; i++) {
-        int64_t left_ms = rp_waits_left_ms(refs->waits, &refs->places[i].whom, why);
-        if (left_ms > longest_ms) longest_ms = left_ms;
+        struct rp_error of_place = { 0 };
+        int64_t left_ms = rp_waits_left_ms(refs->waits, &refs->places[i].whom, &of_place);
+        if (left_ms <= longest_ms) continue;
+        longest_ms = left_ms;
+        of_longest = of_place;
     }
-    if (longest_ms > 0) rp_error_wrap(why, RP_EUNAVAILABLE, "references of store '%s'", refs->store);
+    if (longest_ms == 0 || why == NULL) return longest_ms;
+    *why = of_longest;
+    rp_error_wrap(why, RP_EUNAVAILABLE, "references of store '%s'", refs->store);
     return longest_ms;
 }
 

@@ -5,8 +5,9 @@
  * G1  Every entry of the store's `referenced_by` list is asked, for a whole batch of keys: a
  *     database with one statement, a server with one call a key.
  * G2  A look-up that failed, timed out or answered nonsense never counts as "unreferenced": of its
- *     keys nothing is known. Nor does one whose rows row-level security hides (PostgreSQL). A SQLite
- *     file that was replaced since is opened anew; one that is gone is a look-up that failed.
+ *     keys nothing is known, but of those that another entry names. Nor does one whose rows
+ *     row-level security hides (PostgreSQL). A SQLite file that was replaced since is opened anew;
+ *     one that is gone is a look-up that failed.
  * G3  Nothing is written to the user's databases: connections are read-only. Any thread may ask.
  * They are elsewhere than the catalog, so a reference made after the question is not seen: a window,
  * as docs/guarantees.md says. */
@@ -31,7 +32,8 @@ struct rp_referenced {
 int rp_references_new(const struct rp_config *config, const struct rp_store_config *store, struct rp_references **out,
                       struct rp_error *err);
 void rp_references_free(struct rp_references *refs);
-/* found[i]: of keys[i]. Fails only if nothing is known of any key; if of some, `err` says why. */
+/* found[i]: of keys[i]. Fails only if nothing is known of any key; if not of some, `err` says why:
+ * the text is that of the first place that failed. */
 int rp_references_count(struct rp_references *refs, const char *const *keys, size_t n, struct rp_referenced *found,
                         struct rp_error *err);
 /* Opens every database and prepares every question, and asks every server: what `doctor` does. */

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* waits.c - who did not answer, and until when they are left alone: one entry for each that was ever
+ * asked. */
 #include "core/check/waits.h"
 
 #include "base/assert.h"
@@ -11,11 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_MS  (5 * RP_SECOND_MS)
-#define MOST_MS   (5 * RP_MINUTE_MS)
-#define SHARE     10 /* times as long as it kept us waiting */
-#define LONGEST   RP_HOUR_MS
-#define PROMPT_MS RP_SECOND_MS /* W2 */
+#define FIRST_MS   (5 * RP_SECOND_MS)
+#define MOST_MS    (5 * RP_MINUTE_MS)
+#define SHARE      10 /* times as long as it kept us waiting */
+#define LONGEST_MS RP_HOUR_MS
+#define PROMPT_MS  RP_SECOND_MS /* W2 */
 
 struct wait {
     struct wait *next;
@@ -63,7 +65,7 @@ void rp_waits_tell(struct rp_waits *w, rp_waits_fn *fn, void *ctx)
 }
 
 /* With the lock. NULL: no memory; then they are not left alone. */
-static struct wait *find(struct rp_waits *w, const struct rp_whom *whom)
+static struct wait *find_or_add(struct rp_waits *w, const struct rp_whom *whom)
 {
     for (struct wait *at = w->first; at != NULL; at = at->next)
         if (strcmp(at->kind, whom->kind) == 0 && strcmp(at->name, whom->name) == 0) return at;
@@ -84,7 +86,7 @@ int64_t rp_waits_left_ms(struct rp_waits *w, const struct rp_whom *whom, struct 
 {
     if (w == NULL) return 0;
     pthread_mutex_lock(&w->lock);
-    const struct wait *wait = find(w, whom);
+    const struct wait *wait = find_or_add(w, whom);
     bool troubled = wait != NULL && wait->trouble.failures > 0;
     int64_t left_ms = troubled ? wait->trouble.until_ms - rp_clock_boot_ms(w->clock) : 0;
     if (left_ms > 0)
@@ -102,7 +104,7 @@ void rp_waits_answered(struct rp_waits *w, const struct rp_whom *whom)
 {
     if (w == NULL) return;
     pthread_mutex_lock(&w->lock);
-    struct wait *wait = find(w, whom);
+    struct wait *wait = find_or_add(w, whom);
     bool again = wait != NULL && wait->trouble.failures > 0;
     if (again) rp_trouble_over(&wait->trouble);
     if (again && w->fn != NULL) w->fn(w->ctx, whom, 0, NULL);
@@ -111,7 +113,7 @@ void rp_waits_answered(struct rp_waits *w, const struct rp_whom *whom)
 
 static int64_t share_of(int64_t took_ms)
 {
-    return took_ms < LONGEST / SHARE ? SHARE * took_ms : LONGEST;
+    return took_ms < LONGEST_MS / SHARE ? SHARE * took_ms : LONGEST_MS;
 }
 
 void rp_waits_failed(struct rp_waits *w, const struct rp_whom *whom, int64_t asked_ms, const struct rp_error *why)
@@ -120,7 +122,7 @@ void rp_waits_failed(struct rp_waits *w, const struct rp_whom *whom, int64_t ask
     int64_t now_ms = rp_clock_boot_ms(w->clock), took_ms = now_ms - asked_ms;
     if (!rp_error_retry(why->code) && took_ms < PROMPT_MS) return;
     pthread_mutex_lock(&w->lock);
-    struct wait *wait = find(w, whom);
+    struct wait *wait = find_or_add(w, whom);
     if (wait != NULL) {
         (void)rp_trouble_again(&wait->trouble, why->code, now_ms, FIRST_MS, MOST_MS);
         if (wait->trouble.until_ms < now_ms + share_of(took_ms)) wait->trouble.until_ms = now_ms + share_of(took_ms);

@@ -7,7 +7,7 @@
 #include "base/id.h"
 #include "base/text/json.h"
 #include "base/time.h"
-#include "core/owner/raise.h"
+#include "core/owner/refuse.h"
 #include "core/state.h"
 #include "core/subject/quarantine.h"
 
@@ -126,12 +126,12 @@ static int stat_items(const struct rp_store *store, struct rp_item *items, size_
         *err = store->closed;
         return store->closed.code;
     }
-    int r = rp_raise_refuse_bytes(store, err);
+    int r = rp_owner_refuse_bytes(store, err);
     if (r < 0) return r;
     items[n] = (struct rp_item){ .key = RP_STORE_OWNER };
     r = rp_backend_stat(store->backend, items, store->raises != NULL ? n + 1 : n, err);
     if (r < 0) return rp_error_wrap(err, r, "look at store '%s'", store->config->name);
-    return rp_raise_refuse_gone(store, items[n].outcome, err);
+    return rp_owner_refuse_gone(store, items[n].outcome, err);
 }
 
 int rp_file_see(const struct rp_file *file, const struct rp_store *store, const uint8_t *checksum, struct rp_seen *out,

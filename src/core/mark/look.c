@@ -5,7 +5,7 @@
 #include "core/check/references.h"
 #include "core/guarantee.h"
 #include "core/mark/inner.h"
-#include "core/owner/raise.h"
+#include "core/owner/refuse.h"
 #include "core/subject/subject.h"
 #include "store/refuse.h"
 
@@ -114,7 +114,7 @@ static int ensure_store(struct rp_catalog *catalog, const struct rp_mark_group *
 static void prepare_group(struct rp_catalog *catalog, struct rp_mark_group *group, struct rp_arena *arena)
 {
     struct rp_error why = { 0 };
-    int r = rp_raise_refuse_name(group->store, &why);
+    int r = rp_owner_refuse_name(group->store, &why);
     if (r == 0) r = ensure_store(catalog, group, &why);
     if (r == 0 && rp_store_is_weak(group->store)) r = rp_store_refuse_weak(group->store, &why);
     if (r == 0) r = note_newest(catalog, group, arena, &why);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* owner.c - the owner record: looked at, judged, and written over the one that was seen. */
 #include "core/owner/owner.h"
 
 #include "base/assert.h"
@@ -107,31 +108,53 @@ static int find_row(struct rp_catalog *catalog, const struct rp_store *store, st
     return (r == 0 && out->id != store->id) || r == RP_ENOTFOUND ? rp_store_refuse_old(store->config->name, err) : r;
 }
 
+enum fetched { FETCHED, NO_RECORD, TOO_LONG };
+
+/* Its bytes into `text`, and its identity. Negative: it could not be looked at. */
+static int fetch_record(struct rp_store *store, struct rp_buf *text, struct rp_owner *out, struct rp_error *err)
+{
+    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(1 << 16);
+    struct rp_sink sink = { .write = take_bytes, .ctx = text };
+    struct rp_meta meta;
+    int r = rp_backend_get(store->backend, RP_STORE_OWNER, &sink, &arena, &meta, &out->identity, err);
+    if (r < 0 && text->failed == RP_ETOOBIG) {
+        r = identify(store, out, err);
+        return r < 0 ? r : TOO_LONG;
+    }
+    if (r == RP_ENOTFOUND) return NO_RECORD;
+    if (r < 0) return rp_error_wrap(err, r, "owner record of store '%s'", store->config->name);
+    out->there = true;
+    return FETCHED;
+}
+
 int rp_owner_look(struct rp_catalog *catalog, struct rp_store *store, struct rp_owner *out, struct rp_error *err)
 {
     RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(RECORD_MAX);
-    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(1 << 16);
-    struct rp_sink sink = { .write = take_bytes, .ctx = &text };
-    struct rp_meta meta;
     struct rp_store_row row;
     struct rp_owner owner = { .ownership = RP_OWNER_OURS };
     int r = find_row(catalog, store, &row, err);
+    if (r < 0) return r;
     /* the store before the catalog: an epoch that another node raises between the two looks leaves
      * the record behind, and its stamp is known before it is seen */
-    int looked = r < 0 ? r : rp_backend_get(store->backend, RP_STORE_OWNER, &sink, &arena, &meta, &owner.identity, err);
-    owner.there = looked == 0;
-    if (r == 0 && looked < 0 && text.failed == RP_ETOOBIG) r = identify(store, &owner, err);
-    if (r == 0) r = rp_meta_get(catalog->db, "epoch", &owner.catalog_epoch, NULL, 0, err);
+    int fetched = fetch_record(store, &text, &owner, err);
+    if (fetched < 0) return fetched;
+    r = rp_meta_get(catalog->db, "epoch", &owner.catalog_epoch, NULL, 0, err);
     if (r < 0) return r;
-    if (looked == RP_ENOTFOUND && row.owned_at == 0)
-        r = judge_none(catalog, store, &owner, err);
-    else if (looked == RP_ENOTFOUND)
-        owner.ownership = RP_OWNER_GONE;
-    else if (looked < 0 && text.failed != RP_ETOOBIG)
-        return rp_error_wrap(err, looked, "owner record of store '%s'", store->config->name);
-    else
+    switch ((enum fetched)fetched) {
+    case FETCHED:
         read_record(&text, &owner);
-    if (r == 0 && owner.ownership == RP_OWNER_OURS) r = judge_record(catalog, store, &owner, err);
+        break;
+    case NO_RECORD:
+        if (row.owned_at == 0)
+            r = judge_none(catalog, store, &owner, err);
+        else
+            owner.ownership = RP_OWNER_GONE;
+        break;
+    case TOO_LONG:
+        owner.ownership = RP_OWNER_DAMAGED;
+        break;
+    }
+    if (fetched == FETCHED && owner.ownership == RP_OWNER_OURS) r = judge_record(catalog, store, &owner, err);
     if (r < 0) return r;
     catalog->looked_epoch = owner.catalog_epoch;
     *out = owner;
@@ -159,8 +182,8 @@ static int64_t give_bytes(void *ctx, void *to, size_t n, struct rp_error *err)
 struct raising {
     struct rp_store *store;
     const struct rp_owner *seen; /* what was looked at */
-    bool first;
-    bool told; /* somebody has said so: the vessel is noted whatever it was */
+    bool note_owned;             /* in the catalog: it never noted that the store is its own, or a person says so */
+    bool told;                   /* somebody has said so: the vessel is noted whatever it was */
     int64_t at_least, epoch;
     char stamp[RP_STAMP_TEXT];
     const struct rp_audit_entry *entry; /* NULL: nobody asks who raised it */
@@ -216,7 +239,7 @@ static int raise_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     rp_owner_fact(RP_OWNER_RAISED, raising->store->id, name);
     /* the store's row before the epoch's, and what changes it before what only shares it: of two
      * nodes that raise at the same moment none waits for the other in a ring */
-    int r = raising->first ? rp_store_owned(tx, raising->store->id, err) : 0;
+    int r = raising->note_owned ? rp_store_owned(tx, raising->store->id, err) : 0;
     if (r == 0) r = rp_store_share(tx, raising->store->id, raising->store->config->name, err);
     if (r == 0 && !raising->told) r = rp_vessel_check(tx, raising->store, err); /* it may have moved since the look */
     if (r == 0) r = raise_epoch(tx, raising, err);
@@ -249,7 +272,7 @@ static int take_first(struct rp_catalog *catalog, struct rp_store *store, const 
     struct rp_audit_entry entry = { .event = "store.owned",
                                     .actor = "reprieve",
                                     .details = json_pack("{s:s}", "store", store->config->name) };
-    raising = (struct raising){ .store = store, .seen = none, .first = true, .entry = &entry };
+    raising = (struct raising){ .store = store, .seen = none, .note_owned = true, .entry = &entry };
     r = rp_catalog_transact(catalog, raise_tx, &raising, err);
     json_decref(entry.details);
     return r;
@@ -324,7 +347,7 @@ int rp_owner_write(struct rp_catalog *catalog, struct rp_store *store, const cha
     if (lazily && raised_lately(catalog, store)) return 0;
     /* a record found ours while the catalog never noted it: the note was lost in a crash; it is
      * made up for here */
-    raising.first = true;
+    raising.note_owned = true;
     r = rp_catalog_transact(catalog, raise_tx, &raising, err);
     RP_CRASHPOINT("owner.raised");
     if (r == 0) r = settle_record(catalog, store, environment, &raising, err);
@@ -335,7 +358,7 @@ int rp_owner_write_over(struct rp_catalog *catalog, struct rp_store *store, cons
                         const struct rp_owner *seen, const struct rp_audit_entry *entry, struct rp_error *err)
 {
     struct raising raising = {
-        .store = store, .seen = seen, .first = true, .told = true, .at_least = seen->epoch + 1, .entry = entry
+        .store = store, .seen = seen, .note_owned = true, .told = true, .at_least = seen->epoch + 1, .entry = entry
     };
     int r = rp_catalog_transact(catalog, raise_tx, &raising, err);
     return r < 0 ? r : settle_record(catalog, store, environment, &raising, err);

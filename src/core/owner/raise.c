@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* raise.c - counts what was kept alive in each store, and how much of it the last raise came after. */
 #include "core/owner/raise.h"
 
 #include "base/assert.h"
@@ -23,7 +24,7 @@ struct rp_raises {
     const struct rp_clock *clock;
     pthread_mutex_t lock;
     struct entry at[RP_STORES_MAX];
-    struct rp_left left[RP_LEFTS_MAX]; /* R8: one a lane; the oldest goes */
+    struct rp_lane_end ends[RP_LANE_ENDS_MAX]; /* R8: one a lane; the oldest goes */
 };
 _Static_assert(RP_STORES_MAX <= 64, "a store is a bit of a mask");
 
@@ -43,27 +44,33 @@ void rp_raises_free(struct rp_raises *raises)
     free(raises);
 }
 
-static struct entry *enter(struct rp_raises *raises, size_t index)
+static void lock(struct rp_raises *raises)
 {
-    RP_ASSERT(index < RP_STORES_MAX);
     pthread_mutex_lock(&raises->lock);
-    return &raises->at[index];
 }
 
-static void leave(struct rp_raises *raises)
+static void unlock(struct rp_raises *raises)
 {
     pthread_mutex_unlock(&raises->lock);
 }
 
+/* With the lock. */
+static struct entry *entry_of(struct rp_raises *raises, size_t index)
+{
+    RP_ASSERT(index < RP_STORES_MAX);
+    return &raises->at[index];
+}
+
 void rp_raises_set(struct rp_raises *raises, size_t index, int64_t store_id, bool observed)
 {
-    struct entry *s = enter(raises, index);
+    lock(raises);
+    struct entry *s = entry_of(raises, index);
     /* once: the name may be another row's since then, and what this process has open is still the
      * first */
     if (s->store_id == 0) s->store_id = store_id;
     s->watched = !observed;
     if (observed) s->state = (struct rp_raise_state){ 0 };
-    leave(raises);
+    unlock(raises);
 }
 
 /* ---- counting ---- */
@@ -86,55 +93,56 @@ uint64_t rp_raises_due(void *ctx, const struct rp_kept *kept)
 {
     struct rp_raises *raises = ctx;
     uint64_t due = 0;
-    pthread_mutex_lock(&raises->lock);
+    lock(raises);
     for (size_t i = 0; i < RP_STORES_MAX; i++)
         if (concerns(&raises->at[i], kept) && is_minute_over(raises, &raises->at[i])) due |= UINT64_C(1) << i;
-    leave(raises);
+    unlock(raises);
     return due;
 }
 
-static void note_left(struct rp_raises *raises, const struct rp_left *left)
+static void note_lane_end(struct rp_raises *raises, const struct rp_lane_end *end)
 {
-    struct rp_left *to = &raises->left[0];
-    for (size_t i = 0; i < RP_LEFTS_MAX; i++) {
-        struct rp_left *l = &raises->left[i];
-        if (l->known && l->lane == left->lane) {
-            if (l->seq < left->seq) *l = *left;
+    struct rp_lane_end *to = &raises->ends[0];
+    for (size_t i = 0; i < RP_LANE_ENDS_MAX; i++) {
+        struct rp_lane_end *l = &raises->ends[i];
+        if (l->known && l->lane == end->lane) {
+            if (l->seq < end->seq) *l = *end;
             return;
         }
         if (l->at_ms < to->at_ms) to = l;
     }
-    *to = *left;
+    *to = *end;
 }
 
-void rp_raises_note(void *ctx, const struct rp_kept *kept, const struct rp_left *left)
+void rp_raises_note(void *ctx, const struct rp_kept *kept, const struct rp_lane_end *end)
 {
     struct rp_raises *raises = ctx;
     bool any = false;
-    pthread_mutex_lock(&raises->lock);
+    lock(raises);
     for (size_t i = 0; i < RP_STORES_MAX; i++) {
         if (!concerns(&raises->at[i], kept)) continue;
         raises->at[i].kept++;
         any = true;
     }
-    if (any && left->known) note_left(raises, left);
-    leave(raises);
+    if (any && end->known) note_lane_end(raises, end);
+    unlock(raises);
 }
 
-size_t rp_raises_left(struct rp_raises *raises, struct rp_left out[RP_LEFTS_MAX])
+size_t rp_raises_lane_ends(struct rp_raises *raises, struct rp_lane_end out[RP_LANE_ENDS_MAX])
 {
     size_t n = 0;
-    pthread_mutex_lock(&raises->lock);
-    for (size_t i = 0; i < RP_LEFTS_MAX; i++)
-        if (raises->left[i].known) out[n++] = raises->left[i];
-    leave(raises);
+    lock(raises);
+    for (size_t i = 0; i < RP_LANE_ENDS_MAX; i++)
+        if (raises->ends[i].known) out[n++] = raises->ends[i];
+    unlock(raises);
     return n;
 }
 
 void rp_raises_assume(struct rp_raises *raises, size_t index)
 {
-    enter(raises, index)->kept++;
-    leave(raises);
+    lock(raises);
+    entry_of(raises, index)->kept++;
+    unlock(raises);
 }
 
 static bool is_pending(const struct entry *s)
@@ -144,52 +152,58 @@ static bool is_pending(const struct entry *s)
 
 bool rp_raises_is_pending(struct rp_raises *raises, size_t index)
 {
-    bool pending = is_pending(enter(raises, index));
-    leave(raises);
+    lock(raises);
+    bool pending = is_pending(entry_of(raises, index));
+    unlock(raises);
     return pending;
 }
 
 bool rp_raises_is_time(struct rp_raises *raises, size_t index)
 {
-    const struct entry *s = enter(raises, index);
+    lock(raises);
+    const struct entry *s = entry_of(raises, index);
     bool time = is_pending(s) && (is_minute_over(raises, s) || s->state.owed_since_ms != 0);
-    leave(raises);
+    unlock(raises);
     return time;
 }
 
 void rp_raises_begin(struct rp_raises *raises, size_t index)
 {
-    enter(raises, index)->begun_boot_ms = rp_clock_boot_ms(raises->clock);
-    leave(raises);
+    lock(raises);
+    entry_of(raises, index)->begun_boot_ms = rp_clock_boot_ms(raises->clock);
+    unlock(raises);
 }
 
 void rp_raises_owe(struct rp_raises *raises, size_t index, const char *why)
 {
-    struct entry *s = enter(raises, index);
+    lock(raises);
+    struct entry *s = entry_of(raises, index);
     if (is_pending(s)) {
         if (s->state.owed_since_ms == 0) s->state.owed_since_ms = rp_clock_now_ms(raises->clock);
         snprintf(s->state.why, sizeof s->state.why, "%s", why);
     }
-    leave(raises);
+    unlock(raises);
 }
 
 /* ---- raising ---- */
 
 static void found(struct rp_raises *raises, size_t index, enum rp_ownership ownership)
 {
-    struct entry *s = enter(raises, index);
+    lock(raises);
+    struct entry *s = entry_of(raises, index);
     s->state.known = s->watched;
     s->state.ownership = ownership;
-    if (ownership == RP_OWNER_MOVED) memset(raises->left, 0, sizeof raises->left);
-    leave(raises);
+    if (ownership == RP_OWNER_MOVED) memset(raises->ends, 0, sizeof raises->ends);
+    unlock(raises);
 }
 
 static void raised(struct rp_raises *raises, size_t index, uint64_t kept)
 {
-    struct entry *s = enter(raises, index);
+    lock(raises);
+    struct entry *s = entry_of(raises, index);
     s->raised = kept;
     s->state = (struct rp_raise_state){ .known = s->watched, .ownership = RP_OWNER_OURS };
-    leave(raises);
+    unlock(raises);
 }
 
 int rp_raises_look(struct rp_raises *raises, size_t index, struct rp_catalog *catalog, struct rp_store *store,
@@ -205,8 +219,9 @@ int rp_raises_look(struct rp_raises *raises, size_t index, struct rp_catalog *ca
 /* Which is told by itself (R6). */
 static bool is_known_lost(struct rp_raises *raises, size_t index)
 {
-    bool lost = rp_raise_is_lost(&enter(raises, index)->state);
-    leave(raises);
+    lock(raises);
+    bool lost = rp_raise_is_lost(&entry_of(raises, index)->state);
+    unlock(raises);
     return lost;
 }
 
@@ -214,10 +229,11 @@ int rp_raise(struct rp_raises *raises, size_t index, struct rp_catalog *catalog,
              struct rp_error *err)
 {
     struct rp_error ignored = { 0 };
-    const struct entry *s = enter(raises, index);
+    lock(raises);
+    const struct entry *s = entry_of(raises, index);
     bool watched = s->watched;
     uint64_t kept = s->kept;
-    leave(raises);
+    unlock(raises);
     if (!watched) return 0;
     int r = rp_owner_write(catalog, store, store->environment, false, err);
     if (r == 0) {
@@ -236,52 +252,13 @@ void rp_raise_state(const struct rp_store *store, struct rp_raise_state *out)
     struct rp_raises *raises = store->raises;
     *out = (struct rp_raise_state){ 0 };
     if (raises == NULL || store->id == 0) return;
-    pthread_mutex_lock(&raises->lock);
+    lock(raises);
     for (size_t i = 0; i < RP_STORES_MAX; i++)
         if (raises->at[i].store_id == store->id) *out = raises->at[i].state;
-    leave(raises);
+    unlock(raises);
 }
 
 bool rp_raise_is_lost(const struct rp_raise_state *state)
 {
     return state->known && state->ownership != RP_OWNER_OURS && state->ownership != RP_OWNER_NONE;
-}
-
-static int refuse_bytes(const struct rp_store *store, enum rp_ownership ownership, struct rp_error *err)
-{
-    const char *name = store->config->name, *text = rp_ownership_text(ownership);
-    if (ownership == RP_OWNER_RENAMED)
-        return rp_error_set(err, RP_EUNAVAILABLE, "store '%s' %s: give it that one back, or `reprieve stores rename`",
-                            name, text);
-    return rp_error_set(err, RP_EUNAVAILABLE, "store '%s' %s; mount or name the right one, or `reprieve recover %s`",
-                        name, text, name);
-}
-
-int rp_raise_refuse_name(const struct rp_store *store, struct rp_error *err)
-{
-    struct rp_raise_state state;
-    const char *name = store->config->name;
-    rp_raise_state(store, &state);
-    if (!state.known || !rp_ownership_is_others(state.ownership)) return 0;
-    rp_error_set(err, RP_ENOTOWNER, "store '%s' %s: what is made under this one would not be about what lies there",
-                 name, rp_ownership_text(state.ownership));
-    return rp_error_hint(err, "give it its name back in the configuration, or run `reprieve stores rename`; "
-                              "`reprieve doctor` says which");
-}
-
-int rp_raise_refuse_bytes(const struct rp_store *store, struct rp_error *err)
-{
-    struct rp_raise_state state;
-    rp_raise_state(store, &state);
-    bool elsewhere = state.ownership == RP_OWNER_GONE || state.ownership == RP_OWNER_FOREIGN ||
-                     rp_ownership_is_others(state.ownership) || state.ownership == RP_OWNER_ELSEWHERE;
-    return state.known && elsewhere ? refuse_bytes(store, state.ownership, err) : 0;
-}
-
-int rp_raise_refuse_gone(const struct rp_store *store, enum rp_outcome record, struct rp_error *err)
-{
-    struct rp_raise_state state;
-    rp_raise_state(store, &state);
-    bool ours = state.known && state.ownership == RP_OWNER_OURS;
-    return ours && record == RP_OUT_GONE ? refuse_bytes(store, RP_OWNER_GONE, err) : 0;
 }

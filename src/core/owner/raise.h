@@ -45,10 +45,10 @@ void rp_raises_set(struct rp_raises *raises, size_t index, int64_t store_id, boo
 
 /* R2 and R1, as struct rp_raise_hook wants them: `ctx` is a struct rp_raises. */
 uint64_t rp_raises_due(void *ctx, const struct rp_kept *kept);
-void rp_raises_note(void *ctx, const struct rp_kept *kept, const struct rp_left *left);
+void rp_raises_note(void *ctx, const struct rp_kept *kept, const struct rp_lane_end *end);
 /* R8. */
-#define RP_LEFTS_MAX 32
-size_t rp_raises_left(struct rp_raises *raises, struct rp_left out[RP_LEFTS_MAX]);
+#define RP_LANE_ENDS_MAX 32
+size_t rp_raises_lane_ends(struct rp_raises *raises, struct rp_lane_end out[RP_LANE_ENDS_MAX]);
 
 /* R5: as if something were kept alive now. */
 void rp_raises_assume(struct rp_raises *raises, size_t index);
@@ -79,11 +79,5 @@ struct rp_raise_state {
 void rp_raise_state(const struct rp_store *store, struct rp_raise_state *out);
 /* Known, and to be purged by another: purging stopped. */
 bool rp_raise_is_lost(const struct rp_raise_state *state);
-/* R7: RP_EUNAVAILABLE, and what to do. */
-int rp_raise_refuse_bytes(const struct rp_store *store, struct rp_error *err);
-/* The same, when the record was looked for just now. It is missed only where it was ours before. */
-int rp_raise_refuse_gone(const struct rp_store *store, enum rp_outcome record, struct rp_error *err);
-/* R9: RP_ENOTOWNER if the record is known to be another store's of this catalog. */
-int rp_raise_refuse_name(const struct rp_store *store, struct rp_error *err);
 
 #endif

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* refuse.c - every refusal that has to do with a store's owner, in words. */
 #include "core/owner/refuse.h"
 
 #include "base/assert.h"
 #include "base/error.h"
+#include "core/owner/raise.h"
 
 #include <inttypes.h>
 
@@ -144,4 +146,55 @@ int rp_owner_refuse_gone_back(const struct rp_store *at, int64_t seen_epoch, int
                  " while it was used: a backup was put back",
                  at->config->name, seen_epoch, epoch);
     return advise_recover(at->config->name, err);
+}
+
+int rp_owner_refuse_others(struct rp_catalog *catalog, const struct rp_store *store, const struct rp_owner *owner,
+                           struct rp_error *err)
+{
+    struct rp_store_uses uses = { .holds = 0 };
+    if (!rp_ownership_is_others(owner->ownership)) return 0;
+    int r = rp_store_uses(catalog->db, owner->other, &uses, err);
+    bool lost = owner->ownership == RP_OWNER_RENAMED || uses.holds > 0 || uses.files;
+    return r < 0 || !lost ? r : rp_owner_refuse(owner, store, err);
+}
+
+/* ---- of what is known to this process (raise.h) ---- */
+
+static int refuse_bytes(const struct rp_store *store, enum rp_ownership ownership, struct rp_error *err)
+{
+    const char *name = store->config->name, *text = rp_ownership_text(ownership);
+    if (ownership == RP_OWNER_RENAMED)
+        return rp_error_set(err, RP_EUNAVAILABLE, "store '%s' %s: give it that one back, or `reprieve stores rename`",
+                            name, text);
+    return rp_error_set(err, RP_EUNAVAILABLE, "store '%s' %s; mount or name the right one, or `reprieve recover %s`",
+                        name, text, name);
+}
+
+int rp_owner_refuse_name(const struct rp_store *store, struct rp_error *err)
+{
+    struct rp_raise_state state;
+    const char *name = store->config->name;
+    rp_raise_state(store, &state);
+    if (!state.known || !rp_ownership_is_others(state.ownership)) return 0;
+    rp_error_set(err, RP_ENOTOWNER, "store '%s' %s: what is made under this one would not be about what lies there",
+                 name, rp_ownership_text(state.ownership));
+    return rp_error_hint(err, "give it its name back in the configuration, or run `reprieve stores rename`; "
+                              "`reprieve doctor` says which");
+}
+
+int rp_owner_refuse_bytes(const struct rp_store *store, struct rp_error *err)
+{
+    struct rp_raise_state state;
+    rp_raise_state(store, &state);
+    bool elsewhere = state.ownership == RP_OWNER_GONE || state.ownership == RP_OWNER_FOREIGN ||
+                     rp_ownership_is_others(state.ownership) || state.ownership == RP_OWNER_ELSEWHERE;
+    return state.known && elsewhere ? refuse_bytes(store, state.ownership, err) : 0;
+}
+
+int rp_owner_refuse_gone(const struct rp_store *store, enum rp_outcome record, struct rp_error *err)
+{
+    struct rp_raise_state state;
+    rp_raise_state(store, &state);
+    bool ours = state.known && state.ownership == RP_OWNER_OURS;
+    return ours && record == RP_OUT_GONE ? refuse_bytes(store, RP_OWNER_GONE, err) : 0;
 }

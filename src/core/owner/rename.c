@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* rename.c - a store's row in the catalog is given another name. */
 #include "core/owner/rename.h"
 
 #include "base/assert.h"
@@ -8,15 +9,18 @@
 #include "core/journal.h"
 #include "core/owner/stamps.h"
 
+#include <stddef.h>
+
 static json_t *names_json(const struct rp_rename_command *c)
 {
     return rp_json_object("store", rp_json_text(c->to), "was", rp_json_text(c->from), NULL);
 }
 
-/* Both in order of their numbers, like all locks. */
+/* Both in order of their numbers, like all locks; b 0: there is none. */
 static int lock_rows(struct rp_tx *tx, int64_t a, int64_t b, struct rp_error *err)
 {
-    int64_t first = b != 0 && b < a ? b : a, second = first == a ? b : a;
+    bool swapped = b != 0 && b < a;
+    int64_t first = swapped ? b : a, second = swapped ? a : b;
     int r = rp_store_lock(tx, first, err);
     return r < 0 || second == 0 ? r : rp_store_lock(tx, second, err);
 }
@@ -100,6 +104,7 @@ static void log_rename(const struct rp_command *command, struct rp_log *log, int
     rp_journal_change(&j, "store.renamed", names_json(c));
 }
 
+_Static_assert(offsetof(struct rp_rename_command, command) == 0, "a command is the first member");
 const struct rp_verb rp_verb_store_rename = {
     .name = "rename a store", .run = run_rename, .log = log_rename, .alone = true
 };

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* stamps.c - the stamps of each store, kept as one row of meta. */
 #include "core/owner/stamps.h"
 
 #include "base/assert.h"

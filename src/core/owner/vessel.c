@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* vessel.c - whether the catalog still lies where it did, and each lane ends where this process left it. */
 #include "core/owner/vessel.h"
 
 #include "base/error.h"
@@ -46,23 +47,23 @@ int rp_vessel_note(struct rp_tx *tx, const struct rp_store *store, struct rp_err
 }
 
 /* raise.h, R8. */
-static int check_left(struct rp_tx *tx, const struct rp_store *store, bool *as_left, struct rp_error *err)
+static int check_lane_ends(struct rp_tx *tx, const struct rp_store *store, bool *unchanged, struct rp_error *err)
 {
-    struct rp_left left[RP_LEFTS_MAX];
-    size_t n = store->raises != NULL ? rp_raises_left(store->raises, left) : 0;
+    struct rp_lane_end ends[RP_LANE_ENDS_MAX];
+    size_t n = store->raises != NULL ? rp_raises_lane_ends(store->raises, ends) : 0;
     int r = 0;
-    *as_left = true;
-    for (size_t i = 0; i < n && r == 0 && *as_left; i++) {
-        r = rp_lane_is_as_left(tx->db, &left[i], as_left, err);
-        if (r == 0 && !*as_left) rp_lane_doubt(tx->catalog, &left[i]);
+    *unchanged = true;
+    for (size_t i = 0; i < n && r == 0 && *unchanged; i++) {
+        r = rp_lane_is_unchanged(tx->db, &ends[i], unchanged, err);
+        if (r == 0 && !*unchanged) rp_lane_doubt(tx->catalog, &ends[i]);
     }
     return r;
 }
 
 int rp_vessel_check(struct rp_tx *tx, const struct rp_store *store, struct rp_error *err)
 {
-    bool moved = false, as_left = true;
+    bool moved = false, unchanged = true;
     int r = rp_vessel_compare(tx->db, store, &moved, err);
-    if (r == 0 && !moved) r = check_left(tx, store, &as_left, err);
-    return r < 0 || (!moved && as_left) ? r : rp_owner_refuse_vessel(store, err);
+    if (r == 0 && !moved) r = check_lane_ends(tx, store, &unchanged, err);
+    return r < 0 || (!moved && unchanged) ? r : rp_owner_refuse_vessel(store, err);
 }

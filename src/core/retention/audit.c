@@ -6,10 +6,7 @@
 #include "catalog/audit/segment.h"
 #include "core/retention/steps.h"
 
-/* The cursor: a lane, and where its last export in this run began: it is exported again only if
- * that filled a file. In a dry run, the last row seen. */
-enum { AT_LANE, SEEN };
-#define EXPORTED INT64_MAX
+#define EXPORTED INT64_MAX /* cursor.audit.seen: not again in this run */
 
 /* ---- what may go ---- */
 
@@ -39,8 +36,8 @@ static int count_rows(struct rp_db *db, const struct rp_segment_lane *lane, int6
     struct counting c = { .out = out, .to_seq = to_seq, .before_ms = batch->before_ms };
     size_t n = 0;
     if (lane->sealed_seq > c.to_seq) c.to_seq = lane->sealed_seq;
-    int r = rp_audit_tail(db, lane->lane, batch->cursor[SEEN], (size_t)batch->limit, count_row, &c, &n, err);
-    if (r == 0 && out->n > 0) batch->cursor[SEEN] = out->at[out->n - 1];
+    int r = rp_audit_tail(db, lane->lane, batch->cursor.audit.seen, (size_t)batch->limit, count_row, &c, &n, err);
+    if (r == 0 && out->n > 0) batch->cursor.audit.seen = out->at[out->n - 1];
     return r;
 }
 
@@ -58,12 +55,12 @@ static int export_lane(struct rp_db *db, struct rp_arena *arena, const struct rp
     };
     struct rp_segment *segment = rp_arena_alloc(arena, sizeof *segment);
     if (segment == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a segment");
-    if (batch->cursor[SEEN] == EXPORTED) return 0;
+    if (batch->cursor.audit.seen == EXPORTED) return 0;
     int r = rp_segment_export(db, &ask, segment, err);
     if (r < 0 || segment->to_seq < segment->from_seq) return r;
     bool full =
         segment->to_seq - segment->from_seq + 1 == RP_SEGMENT_ROWS_MAX || segment->bytes >= RP_SEGMENT_BYTES_MAX;
-    batch->cursor[SEEN] = full && segment->from_seq > batch->cursor[SEEN] ? segment->from_seq : EXPORTED;
+    batch->cursor.audit.seen = full && segment->from_seq > batch->cursor.audit.seen ? segment->from_seq : EXPORTED;
     segment->run_id = batch->run_id;
     batch->found = segment;
     out->at[out->n++] = segment->to_seq;
@@ -79,7 +76,7 @@ static int look_at_lane(struct rp_db *db, struct rp_arena *arena, const struct r
     int r = rp_segment_reader(db, lane->lane, &reader, err);
     if (r < 0) return r;
     int64_t to_seq = sealable_to(lane, &reader);
-    if (batch->run_id == 0) return count_rows(db, lane, to_seq, batch, out, err);
+    if (batch->dry_run) return count_rows(db, lane, to_seq, batch, out, err);
     if (has_sealed) find_sealed(lane, batch, out);
     return has_sealed || to_seq < lane->first_seq ? 0 : export_lane(db, arena, lane, to_seq, batch, out, err);
 }
@@ -93,9 +90,9 @@ int rp_retention_find_audit(const struct rp_retention_step *step, struct rp_db *
     if (lanes == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the lanes");
     int r = rp_segment_lanes(db, lanes, RP_LANE_MAX + 1, &n, err);
     for (size_t i = 0; r == 0 && i < n && out->n == 0; i++) {
-        if (lanes[i].lane < batch->cursor[AT_LANE]) continue;
-        if (lanes[i].lane > batch->cursor[AT_LANE]) batch->cursor[SEEN] = 0;
-        batch->cursor[AT_LANE] = lanes[i].lane;
+        if (lanes[i].lane < batch->cursor.audit.lane) continue;
+        if (lanes[i].lane > batch->cursor.audit.lane) batch->cursor.audit.seen = 0;
+        batch->cursor.audit.lane = lanes[i].lane;
         r = look_at_lane(db, arena, &lanes[i], batch, out, err);
     }
     batch->more = out->n > 0;
@@ -110,7 +107,7 @@ int rp_retention_let_go_audit(const struct rp_retention_step *step, struct rp_tx
     (void)step;
     if (ids->n == 0) return 0;
     if (batch->found == NULL)
-        return rp_segment_let_go(tx, batch->cursor[AT_LANE], ids->at[0], ids->at[ids->n - 1], &batch->gone, err);
+        return rp_segment_let_go(tx, batch->cursor.audit.lane, ids->at[0], ids->at[ids->n - 1], &batch->gone, err);
     int r = rp_segment_seal(tx, batch->found, batch->before_ms, batch->actor, err);
     if (r != RP_ECHANGED) return r;
     rp_error_clear(err); /* another run exports it again */

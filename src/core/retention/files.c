@@ -19,9 +19,6 @@
 
 #define TXN_FLOOR "retention_transactions"
 
-enum files_cursor { AT_MS, AT_ID };
-enum txns_cursor { TXN_AT, TXN_FLOOR_ID, TXN_BEGUN };
-
 static int init_files(struct rp_old_files *files, size_t max, struct rp_arena *arena, struct rp_error *err)
 {
     *files = (struct rp_old_files){ .at = rp_arena_array(arena, max + 1, sizeof *files->at), .max = max };
@@ -34,14 +31,15 @@ int rp_retention_find_files(const struct rp_retention_step *step, struct rp_db *
     (void)step;
     struct rp_old_files files;
     int r = init_files(&files, (size_t)batch->limit, arena, err);
-    if (r == 0) r = rp_old_files_page(db, batch->before_ms, batch->cursor[AT_MS], batch->cursor[AT_ID], &files, err);
+    if (r == 0)
+        r = rp_old_files_page(db, batch->before_ms, batch->cursor.files.at_ms, batch->cursor.files.at_id, &files, err);
     if (r < 0) return r;
     for (size_t i = 0; i < files.n; i++)
         if (files.at[i].may_go) out->at[out->n++] = files.at[i].id;
     batch->more = files.n == (size_t)batch->limit;
     if (files.n == 0) return 0;
-    batch->cursor[AT_MS] = files.at[files.n - 1].changed_at_ms;
-    batch->cursor[AT_ID] = files.at[files.n - 1].id;
+    batch->cursor.files.at_ms = files.at[files.n - 1].changed_at_ms;
+    batch->cursor.files.at_id = files.at[files.n - 1].id;
     return 0;
 }
 
@@ -61,14 +59,9 @@ int rp_retention_let_go_files(const struct rp_retention_step *step, struct rp_tx
 
 static int begin_txns(struct rp_db *db, struct rp_retention_batch *batch, struct rp_error *err)
 {
-    bool found = false;
-    int64_t from = 0;
-    char word[8];
-    if (batch->cursor[TXN_BEGUN] != 0) return 0;
-    int r = rp_meta_find(db, TXN_FLOOR, &found, &from, word, sizeof word, err);
-    batch->cursor[TXN_AT] = found ? from : 0;
-    batch->cursor[TXN_BEGUN] = 1;
-    return r;
+    if (batch->cursor.txns.begun != 0) return 0;
+    batch->cursor.txns.begun = 1;
+    return rp_retention_floor_load(db, TXN_FLOOR, &batch->cursor.txns.at_id, err);
 }
 
 /* Those with members go with the last of them. So the next run begins behind them; not behind one
@@ -81,15 +74,16 @@ int rp_retention_find_txns(const struct rp_retention_step *step, struct rp_db *d
                                 .max = (size_t)batch->limit };
     if (txns.at == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for transactions");
     int r = begin_txns(db, batch, err);
-    if (r == 0) r = rp_old_txns_page(db, batch->before_ms, batch->cursor[TXN_AT], &txns, err);
+    if (r == 0) r = rp_old_txns_page(db, batch->before_ms, batch->cursor.txns.at_id, &txns, err);
     if (r < 0) return r;
     for (size_t i = 0; i < txns.n; i++) {
         const struct rp_old_txn *t = &txns.at[i];
         if (t->members == 0 && t->over) out->at[out->n++] = t->id;
-        if (t->members == 0 && !t->over && batch->cursor[TXN_FLOOR_ID] == 0) batch->cursor[TXN_FLOOR_ID] = t->id;
+        if (t->members == 0 && !t->over && batch->cursor.txns.first_kept_id == 0)
+            batch->cursor.txns.first_kept_id = t->id;
     }
     batch->more = txns.n == (size_t)batch->limit;
-    if (txns.n > 0) batch->cursor[TXN_AT] = txns.at[txns.n - 1].id;
+    if (txns.n > 0) batch->cursor.txns.at_id = txns.at[txns.n - 1].id;
     return 0;
 }
 
@@ -98,9 +92,8 @@ int rp_retention_let_go_txns(const struct rp_retention_step *step, struct rp_tx 
 {
     (void)step;
     int r = rp_txns_remove(tx, batch->before_ms, ids, &batch->gone, err);
-    if (r == 0 && batch->gone != (int64_t)ids->n && batch->cursor[TXN_FLOOR_ID] == 0)
-        batch->cursor[TXN_FLOOR_ID] = ids->at[0]; /* somebody has locked one */
-    if (r < 0 || batch->more || batch->cursor[TXN_AT] == 0) return r;
-    int64_t floor = batch->cursor[TXN_FLOOR_ID];
-    return rp_meta_set(tx->db, TXN_FLOOR, floor != 0 ? floor - 1 : batch->cursor[TXN_AT], "", err);
+    if (r == 0 && batch->gone != (int64_t)ids->n && batch->cursor.txns.first_kept_id == 0)
+        batch->cursor.txns.first_kept_id = ids->at[0]; /* somebody has locked one */
+    if (r < 0 || batch->more || batch->cursor.txns.at_id == 0) return r;
+    return rp_retention_floor_save(tx, TXN_FLOOR, batch->cursor.txns.first_kept_id, batch->cursor.txns.at_id, err);
 }

@@ -27,8 +27,6 @@
 
 #define FLOOR "retention_marks"
 
-enum cursor { AT_MS, AT_ID, FLOOR_MS, PAGE_MS };
-
 /* ---- which of them stay ---- */
 
 struct judging {
@@ -88,13 +86,7 @@ static bool is_of_file(const struct rp_old_mark *m)
 
 static int begin(struct rp_db *db, struct rp_retention_batch *batch, struct rp_error *err)
 {
-    bool found = false;
-    int64_t from_ms = 0;
-    char word[8];
-    if (batch->cursor[AT_ID] != 0) return 0;
-    int r = rp_meta_find(db, FLOOR, &found, &from_ms, word, sizeof word, err);
-    batch->cursor[AT_MS] = found ? from_ms : 0;
-    return r;
+    return batch->cursor.marks.at_id != 0 ? 0 : rp_retention_floor_load(db, FLOOR, &batch->cursor.marks.at_ms, err);
 }
 
 int rp_retention_find_marks(const struct rp_retention_step *step, struct rp_db *db, struct rp_arena *arena,
@@ -105,7 +97,8 @@ int rp_retention_find_marks(const struct rp_retention_step *step, struct rp_db *
     bool *stays = NULL;
     int r = begin(db, batch, err);
     if (r == 0) r = rp_old_marks_init(&marks, (size_t)batch->limit, arena, err);
-    if (r == 0) r = rp_old_marks_page(db, batch->before_ms, batch->cursor[AT_MS], batch->cursor[AT_ID], &marks, err);
+    if (r == 0)
+        r = rp_old_marks_page(db, batch->before_ms, batch->cursor.marks.at_ms, batch->cursor.marks.at_id, &marks, err);
     if (r == 0) r = judge(db, &marks, arena, &stays, err);
     if (r < 0) return r;
     RP_ASSERT(stays != NULL);
@@ -114,23 +107,22 @@ int rp_retention_find_marks(const struct rp_retention_step *step, struct rp_db *
         if (is_of_file(m)) continue;
         if (!stays[i])
             out->at[out->n++] = m->id;
-        else if (batch->cursor[FLOOR_MS] == 0)
-            batch->cursor[FLOOR_MS] = m->ended_at_ms;
+        else if (batch->cursor.marks.first_kept_ms == 0)
+            batch->cursor.marks.first_kept_ms = m->ended_at_ms;
     }
     batch->more = marks.n == (size_t)batch->limit;
     if (marks.n == 0) return 0;
-    batch->cursor[PAGE_MS] = marks.at[0].ended_at_ms;
-    batch->cursor[AT_MS] = marks.at[marks.n - 1].ended_at_ms;
-    batch->cursor[AT_ID] = marks.at[marks.n - 1].id;
+    batch->cursor.marks.page_ms = marks.at[0].ended_at_ms;
+    batch->cursor.marks.at_ms = marks.at[marks.n - 1].ended_at_ms;
+    batch->cursor.marks.at_id = marks.at[marks.n - 1].id;
     return 0;
 }
 
-/* What has to be looked at again: the first that stays, else what ended where this look ended. */
+/* Others may have ended in the very moment that the last one seen did. */
 static int save_floor(struct rp_tx *tx, const struct rp_retention_batch *batch, struct rp_error *err)
 {
-    int64_t from_ms = batch->cursor[FLOOR_MS] != 0 ? batch->cursor[FLOOR_MS] : batch->cursor[AT_MS];
-    if (batch->more || batch->cursor[AT_ID] == 0) return 0;
-    return rp_meta_set(tx->db, FLOOR, from_ms - 1, "", err);
+    if (batch->more || batch->cursor.marks.at_id == 0) return 0;
+    return rp_retention_floor_save(tx, FLOOR, batch->cursor.marks.first_kept_ms, batch->cursor.marks.at_ms - 1, err);
 }
 
 struct going {
@@ -144,8 +136,9 @@ static int go_in_order(void *ctx, int64_t id, int64_t older)
 {
     struct going *g = ctx;
     size_t self = 0;
-    while (g->at[self].id != id)
+    while (self < g->n && g->at[self].id != id)
         self++;
+    RP_ASSERT(self < g->n);
     const struct rp_old_mark *m = &g->at[self];
     for (size_t i = 0; i < g->n && older > 0; i++)
         older -= g->at[i].id < id && g->at[i].store_id == m->store_id && strcmp(g->at[i].key, m->key) == 0;
@@ -179,6 +172,7 @@ int rp_retention_let_go_marks(const struct rp_retention_step *step, struct rp_tx
         if (!stays[i] && !is_of_file(&marks.at[i])) go.at[go.n++] = marks.at[i];
     if (r == 0) r = order(tx, &go, err);
     if (r == 0) r = rp_marks_remove(tx, &go.ids, &batch->gone, err);
-    if (go.ids.n < ids->n && batch->cursor[FLOOR_MS] == 0) batch->cursor[FLOOR_MS] = batch->cursor[PAGE_MS];
+    if (go.ids.n < ids->n && batch->cursor.marks.first_kept_ms == 0)
+        batch->cursor.marks.first_kept_ms = batch->cursor.marks.page_ms;
     return r < 0 ? r : save_floor(tx, batch, err);
 }

@@ -4,18 +4,13 @@
 #include "core/retention/retention.h"
 
 #include "base/assert.h"
-#include "base/cleanup.h"
 #include "base/crashpoint.h"
 #include "base/error.h"
 #include "base/text/json.h"
-#include "base/time.h"
 #include "catalog/audit/audit.h"
-#include "catalog/clock.h"
-#include "catalog/retention.h"
-#include "core/journal.h"
+#include "core/retention/steps.h"
 
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define RENEW_LOOKS 50 /* looks that found nothing, after which the lock is renewed all the same */
@@ -81,36 +76,6 @@ struct carrying {
     int empty;             /* looks in a row that found nothing */
 };
 
-static int64_t kept_for(const struct rp_retention *retention, const struct rp_retention_step *step)
-{
-    return *(const int64_t *)(const void *)((const char *)&retention->rules + step->kept_for);
-}
-
-static struct rp_retention_batch batch_of(const struct rp_retention *retention, const struct rp_retention_step *step,
-                                          int64_t run_id, int64_t now_ms)
-{
-    int64_t kept_ms = kept_for(retention, step);
-    return (struct rp_retention_batch){ .rules = &retention->rules,
-                                        .actor = retention->actor,
-                                        .run_id = run_id,
-                                        .before_ms = now_ms > kept_ms ? now_ms - kept_ms : 0,
-                                        .now_ms = now_ms,
-                                        .limit = RP_RETENTION_BATCH,
-                                        .more = kept_ms != RP_FOREVER_MS };
-}
-
-static int look(struct rp_db *db, const struct rp_retention_step *step, struct rp_arena *arena,
-                struct rp_retention_batch *batch, struct rp_ids *out, struct rp_error *err)
-{
-    rp_arena_reset(arena);
-    *out = (struct rp_ids){ .at = rp_arena_array(arena, (size_t)batch->limit, sizeof *out->at) };
-    if (out->at == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a batch");
-    batch->more = false;
-    batch->found = NULL;
-    batch->gone = batch->along = 0;
-    return step->find(step, db, arena, batch, out, err);
-}
-
 static int carry_batch(struct carrying *c, const struct rp_retention_step *step, struct rp_retention_batch *batch,
                        struct rp_error *err)
 {
@@ -118,7 +83,7 @@ static int carry_batch(struct carrying *c, const struct rp_retention_step *step,
     struct batch_command b = { .command = { .verb = &verb_batch, .actor = retention->actor },
                                .step = step,
                                .carry = &c->carry };
-    int r = look(retention->catalog->db, step, &c->arena, batch, &b.ids, err);
+    int r = rp_retention_find(step, retention->catalog->db, &c->arena, batch, &b.ids, err);
     if (r < 0) return r;
     c->empty = b.ids.n > 0 ? 0 : c->empty + 1;
     if (b.ids.n == 0 && batch->more && c->empty % RENEW_LOOKS != 0) return 0;
@@ -133,7 +98,7 @@ static int carry_batch(struct carrying *c, const struct rp_retention_step *step,
 
 static int carry_step(struct carrying *c, const struct rp_retention_step *step, struct rp_error *err)
 {
-    struct rp_retention_batch batch = batch_of(c->retention, step, c->carry.run->id, c->now_ms);
+    struct rp_retention_batch batch = rp_retention_first_batch(c->retention, step, c->carry.run->id, c->now_ms);
     int r = 0;
     rp_figures_let_go(&c->carry.run->figures, step->name, 0);
     while (r == 0 && batch.more && !rp_carry_is_over(&c->carry))
@@ -157,29 +122,4 @@ int rp_retention_carry(struct rp_retention *retention, struct rp_run *run, const
         r = carry_step(&c, &rp_retention_steps[i], err);
     rp_arena_done(&c.arena);
     return rp_carry_end(&c.carry, r, r == 0 && !rp_carry_is_over(&c.carry) ? "done" : NULL, outcome, err);
-}
-
-/* ---- a dry run ---- */
-
-int rp_retention_look(struct rp_retention *retention, struct rp_figures *figures, bool *complete, struct rp_error *err)
-{
-    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(RP_CARRY_ARENA_MAX);
-    struct rp_db *db = retention->catalog->db;
-    struct rp_clock_state clock;
-    *complete = true;
-    int r = rp_clock_look(retention->catalog, &clock, err);
-    if (r < 0) return r;
-    int64_t now_ms = clock.by_boot_ms < clock.db_ms ? clock.by_boot_ms : clock.db_ms;
-    for (size_t i = 0; i < rp_retention_steps_count && r == 0; i++) {
-        const struct rp_retention_step *step = &rp_retention_steps[i];
-        struct rp_retention_batch batch = batch_of(retention, step, 0, now_ms);
-        struct rp_ids ids;
-        rp_figures_let_go(figures, step->name, 0);
-        for (int looks = 0; r == 0 && batch.more && looks < RP_RETENTION_LOOKS; looks++) {
-            r = look(db, step, &arena, &batch, &ids, err);
-            if (r == 0) rp_figures_let_go(figures, step->name, (int64_t)ids.n);
-        }
-        *complete = *complete && !batch.more;
-    }
-    return r < 0 ? rp_error_wrap(err, r, "look what may go") : 0;
 }

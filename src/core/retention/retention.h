@@ -3,7 +3,7 @@
  * what is there and not with what ever was. A run of kind `retention` with lock, figures and
  * record.
  *
- * R1  What may go is said by a table of steps (rp_retention_steps): each has a name, a setting, and
+ * R1  What may go is said by a table of steps (steps.h): each has a name, a setting, and
  *     looks for rows that ended before a moment and may go.
  * R2  A batch is a look at RP_RETENTION_BATCH rows at most, outside of any transaction, and, if it
  *     found something, one command with a round of its own: it locks what it found, looks again
@@ -19,8 +19,6 @@
 #ifndef RP_CORE_RETENTION_H
 #define RP_CORE_RETENTION_H
 
-#include "catalog/retention.h"
-#include "catalog/row.h"
 #include "config/config.h"
 #include "core/run/carry.h"
 
@@ -30,41 +28,6 @@
 #define RP_RETENTION_SCHEDULE "17 3 * * *"
 #define RP_RETENTION_NAME     "records" /* of its runs: what they are about */
 #define RP_RETENTION_LOOKS    100       /* of a dry run, a step: 100,000 rows */
-
-/* One batch of a step. */
-struct rp_retention_batch {
-    const struct rp_retention_config *rules;
-    const char *actor;
-    int64_t run_id;    /* 0: a dry run, which writes nothing anywhere */
-    int64_t before_ms; /* what ended earlier may go */
-    int64_t now_ms;
-    int64_t limit;     /* rows that are looked at, at most */
-    int64_t cursor[4]; /* the step's own: where it looks next. 0 at the first batch of a run */
-    const void *found; /* the step's own: what the look found, beside ids; in the arena */
-    bool more;         /* out: it has not looked at all of them yet */
-    int64_t gone;      /* out: rows that were let go, as the figures count them */
-    int64_t along;     /* out: marks that went with them */
-};
-
-struct rp_retention_step;
-/* R2: the ids of rows that may go, `limit` at most, read without locks; moves the cursor. */
-typedef int rp_retention_find_fn(const struct rp_retention_step *step, struct rp_db *db, struct rp_arena *arena,
-                                 struct rp_retention_batch *batch, struct rp_ids *out, struct rp_error *err);
-/* R2: those of them that may still go, go. May be run again from its start. Called with none after
- * the last look of a run. */
-typedef int rp_retention_let_go_fn(const struct rp_retention_step *step, struct rp_tx *tx,
-                                   struct rp_retention_batch *batch, const struct rp_ids *ids, struct rp_error *err);
-struct rp_retention_step {
-    const char *name; /* in figures, records and audit rows: what goes */
-    size_t kept_for;  /* its setting: an int64_t in struct rp_retention_config */
-    bool of_marks;    /* marks go with it: whoever finds none must know */
-    rp_retention_find_fn *find;
-    rp_retention_let_go_fn *let_go;
-    enum rp_old_kind kind; /* of rp_retention_find_old, rp_retention_let_go_old */
-};
-
-extern const struct rp_retention_step rp_retention_steps[];
-extern const size_t rp_retention_steps_count;
 
 struct rp_retention {
     struct rp_catalog *catalog;

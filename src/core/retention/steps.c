@@ -2,6 +2,9 @@
 /* steps.c - what is let go, in this order: rows go after the rows that refer to them. */
 #include "core/retention/steps.h"
 
+#include "base/error.h"
+#include "base/time.h"
+
 #include <stddef.h>
 
 #define KEPT(member) offsetof(struct rp_retention_config, member)
@@ -22,3 +25,34 @@ const struct rp_retention_step rp_retention_steps[] = {
 const size_t rp_retention_steps_count = sizeof rp_retention_steps / sizeof rp_retention_steps[0];
 
 _Static_assert(sizeof rp_retention_steps / sizeof rp_retention_steps[0] <= RP_LET_GO_MAX, "figures have room for each");
+
+static int64_t kept_for(const struct rp_retention *retention, const struct rp_retention_step *step)
+{
+    return *(const int64_t *)(const void *)((const char *)&retention->rules + step->kept_for);
+}
+
+struct rp_retention_batch rp_retention_first_batch(const struct rp_retention *retention,
+                                                   const struct rp_retention_step *step, int64_t run_id, int64_t now_ms)
+{
+    int64_t kept_ms = kept_for(retention, step);
+    return (struct rp_retention_batch){ .rules = &retention->rules,
+                                        .actor = retention->actor,
+                                        .dry_run = run_id == 0,
+                                        .run_id = run_id,
+                                        .before_ms = now_ms > kept_ms ? now_ms - kept_ms : 0,
+                                        .now_ms = now_ms,
+                                        .limit = RP_RETENTION_BATCH,
+                                        .more = kept_ms != RP_FOREVER_MS };
+}
+
+int rp_retention_find(const struct rp_retention_step *step, struct rp_db *db, struct rp_arena *arena,
+                      struct rp_retention_batch *batch, struct rp_ids *out, struct rp_error *err)
+{
+    rp_arena_reset(arena);
+    *out = (struct rp_ids){ .at = rp_arena_array(arena, (size_t)batch->limit, sizeof *out->at) };
+    if (out->at == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a batch");
+    batch->more = false;
+    batch->found = NULL;
+    batch->gone = batch->along = 0;
+    return step->find(step, db, arena, batch, out, err);
+}

@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "base/id.h"
 #include "core/due.h"
-#include "core/safety_net/inner.h"
+#include "core/safety_net/steps.h"
 #include "core/state.h"
 
 /* Their rows as they are now, locked in order of id (catalog.h, K8). */

@@ -10,7 +10,7 @@
 #include "base/id.h"
 #include "base/text/json.h"
 #include "core/journal.h"
-#include "core/safety_net/inner.h"
+#include "core/safety_net/steps.h"
 #include "core/state.h"
 
 #include <stddef.h>
@@ -18,26 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RENEW_LOOKS 20 /* looks that found nothing, after which lock and place are kept all the same */
-
-/* ---- the steps ---- */
-
-/* clang-format off */
-const struct rp_net_step rp_net_steps[] = {
-    { .name = "deletes", .what = "deleted, and no mark waits for it", .would = "marked again, due after the store's grace from now on",
-      .marks = true, .from = { RP_FILE_DELETED, 0 }, .find = rp_net_find_files, .mend = rp_files_mark_again },
-    { .name = "uploads", .what = "never confirmed, and no mark waits for it", .would = "marked again, to be cleaned up unless it is confirmed in time",
-      .marks = true, .from = { RP_FILE_PENDING, 0 }, .find = rp_net_find_files, .mend = rp_files_mark_again },
-    { .name = "children", .what = "lives, and what it belongs to is gone", .would = "deleted like what it belongs to, due after the store's grace from now on",
-      .marks = true, .from = { RP_FILE_DELETED, 0 }, .find = rp_net_find_children, .mend = rp_files_follow_owners },
-    { .name = "marks", .what = "a mark waits, and nobody will look at it", .would = "looked at when it is due",
-      .of_marks = true, .find = rp_net_find_marks, .mend = rp_net_mend_marks },
-    { .name = "letters", .what = "a mark is dead, and no letter says so", .would = "listed among the dead letters",
-      .of_marks = true, .find = rp_net_find_letters, .mend = rp_net_mend_letters },
-};
-/* clang-format on */
-const size_t rp_net_steps_count = sizeof rp_net_steps / sizeof rp_net_steps[0];
-_Static_assert(sizeof rp_net_steps / sizeof rp_net_steps[0] <= RP_LET_GO_MAX, "figures have room for each");
+#define RENEW_PAGES 20 /* pages on which nothing was found, after which lock and place are kept all the same */
 
 json_t *rp_net_finding_json(const struct rp_net_finding *finding)
 {
@@ -98,7 +79,7 @@ static int run_batch(struct rp_tx *tx, struct rp_command *const *commands, size_
     figures->repairs = true;
     rp_figures_let_go(figures, c->step->name, c->mended);
     figures->scanned += c->scanned;
-    if (c->step->marks) figures->marked += c->mended;
+    if (c->step->makes_marks) figures->marked += c->mended;
     r = keep_place(tx, c, err);
     return r < 0 ? r : rp_run_step(tx, c->carry->run, err);
 }
@@ -110,7 +91,7 @@ static int add_locks(struct rp_tx *tx, const struct rp_command *command, struct 
     (void)tx, (void)err;
     for (size_t i = 0; i < c->n; i++) {
         rp_locks_tenant(out, c->orphans[i].tenant_id);
-        if (c->step->of_marks && c->orphans[i].tenant_id == 0) rp_locks_mark(out, c->orphans[i].id);
+        if (c->step->orphans_are_marks && c->orphans[i].tenant_id == 0) rp_locks_mark(out, c->orphans[i].id);
     }
     return 0;
 }
@@ -121,7 +102,7 @@ static void write_log(const struct rp_command *command, struct rp_log *log, int6
     struct rp_journal j = rp_journal_of(command, log, at_ms);
     char id[RP_ID_TEXT];
     for (size_t i = 0; i < c->n && command->error.code == 0; i++) {
-        const struct rp_net_finding finding = { .of_mark = c->step->of_marks, .orphan = &c->orphans[i] };
+        const struct rp_net_finding finding = { .of_mark = c->step->orphans_are_marks, .orphan = &c->orphans[i] };
         if (!c->orphans[i].done) continue;
         json_t *fields = rp_net_finding_json(&finding);
         rp_json_set(fields, "run", json_string(rp_id_format(RP_ID_RUN, c->carry->run->id, id)));
@@ -139,7 +120,7 @@ static const struct rp_verb verb_batch = {
 struct carrying {
     struct rp_safety_net *net;
     struct rp_carry carry;
-    struct rp_net_looker looker;
+    struct rp_net_search search;
     struct rp_mending mending;
     int64_t scanned; /* since the last batch that was kept */
     int64_t found;   /* and were to be mended: G4 */
@@ -216,21 +197,21 @@ static int64_t left(const struct carrying *c)
 
 static int carry_step(struct carrying *c, const struct rp_net_step *step, struct rp_error *err)
 {
-    struct rp_net_look l = { .more = true };
-    int r = load_place(c->net->catalog->db, step, &l.at, err);
-    for (int looks = 1; r == 0 && l.more && looks <= RP_NET_LOOKS && left(c) > 0 && !rp_carry_is_over(&c->carry);
-         looks++) {
+    struct rp_net_page page = { .more = true };
+    int r = load_place(c->net->catalog->db, step, &page.at, err);
+    for (int pages = 1; r == 0 && page.more && pages <= RP_NET_PAGES && left(c) > 0 && !rp_carry_is_over(&c->carry);
+         pages++) {
         struct rp_orphans orphans = { 0 };
-        l.room = (size_t)left(c);
-        r = rp_net_look(&c->looker, step, &l, &orphans, err);
-        c->scanned += r == 0 ? l.scanned : 0;
-        bool kept = orphans.n > 0 || !l.more || looks % RENEW_LOOKS == 0 || looks == RP_NET_LOOKS;
+        page.room = (size_t)left(c);
+        r = rp_net_find_page(&c->search, step, &page, &orphans, err);
+        c->scanned += r == 0 ? page.scanned : 0;
+        bool kept = orphans.n > 0 || !page.more || pages % RENEW_PAGES == 0 || pages == RP_NET_PAGES;
         if (r < 0 || !kept) continue;
         struct batch_command b = { .step = step, .orphans = orphans.at, .n = orphans.n };
-        b.place = l.more ? l.at : step->from;
+        b.place = page.more ? page.at : step->from;
         r = mend(c, &b, err);
         c->found += b.mended;
-        if (b.mended < (int64_t)orphans.n) l.at = l.end; /* or it would be found again at once */
+        if (b.mended < (int64_t)orphans.n) page.at = page.end; /* or it would be found again at once */
     }
     return r < 0 ? rp_error_wrap(err, r, "look for %s", step->name) : 0;
 }
@@ -238,9 +219,9 @@ static int carry_step(struct carrying *c, const struct rp_net_step *step, struct
 static int carry_all(struct carrying *c, struct rp_error *err)
 {
     struct rp_figures *figures = &c->carry.run->figures;
-    int r = rp_net_looker_open(&c->looker, c->net, err);
+    int r = rp_net_search_open(&c->search, c->net, err);
     c->mending = (struct rp_mending){
-        .stores = c->looker.stores, .n_stores = c->looker.n_stores, .uploads = c->net->uploads, .actor = c->net->actor
+        .stores = c->search.stores, .n_stores = c->search.n_stores, .uploads = c->net->uploads, .actor = c->net->actor
     };
     if (r == 0) r = rp_carry_keep(&c->carry, NULL, err);
     for (size_t i = 0; i < figures->n_let_go; i++)
@@ -261,7 +242,7 @@ int rp_safety_net_carry(struct rp_safety_net *net, struct rp_run *run, const cha
         .catalog = net->catalog, .run = run, .actor = net->actor, .cancel = net->cancel, .stop = net->stop
     };
     int r = carry_all(c, err);
-    rp_net_looker_close(&c->looker);
+    rp_net_search_close(&c->search);
     const char *through = run->figures.failed > 0 ? "partial" : "done";
     return rp_carry_end(&c->carry, r, r == 0 && !rp_carry_is_over(&c->carry) ? through : NULL, outcome, err);
 }

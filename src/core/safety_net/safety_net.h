@@ -9,12 +9,12 @@
  *       marks              a mark that waits, and nobody will look at it
  *       letters            a dead mark without a letter
  *     What a person has given up (`dead keep`) is no finding.
- * G2  A look is a page of an index that holds nothing that lives, without locks. What it found is
+ * G2  A page is read of an index that holds nothing that lives, without locks. What is found is
  *     one command with a round of its own, which locks the tenants, asks of each again whether it
  *     is so, and mends those: while others are at work, nothing of theirs is a finding.
  * G3  A promise is never shortened: a delete has the store's grace from now on, an upload its time
  *     to be confirmed; a mark is looked at when it was due, or at once.
- * G4  A run mends `limit` at most, and looks at RP_NET_LOOKS pages of a step at most. Where a step
+ * G4  A run mends `limit` at most, and looks at RP_NET_PAGES pages of a step at most. Where a step
  *     stands is kept with each batch: the next run goes on there, and begins anew at its end. So
  *     all of it is covered, however much there is.
  * G5  A batch, its figures and its audit rows are one commit; each finding is a line of the log.
@@ -30,7 +30,7 @@
 #include "core/run/carry.h"
 
 #define RP_NET_BATCH 1000
-#define RP_NET_LOOKS 100     /* of a run, a step: 100,000 rows */
+#define RP_NET_PAGES 100     /* of a run, a step: 100,000 rows */
 #define RP_NET_NAME  "files" /* of its runs: what they are about */
 
 struct rp_safety_net {
@@ -67,7 +67,7 @@ struct rp_net_finding {
  * are. */
 json_t *rp_net_finding_json(const struct rp_net_finding *finding);
 typedef int rp_net_found_fn(void *ctx, const struct rp_net_finding *finding, struct rp_error *err);
-int rp_safety_net_look(struct rp_safety_net *net, rp_net_found_fn *found, void *ctx, struct rp_figures *figures,
-                       bool *complete, struct rp_error *err);
+int rp_safety_net_dry_run(struct rp_safety_net *net, rp_net_found_fn *found, void *ctx, struct rp_figures *figures,
+                          bool *complete, struct rp_error *err);
 
 #endif

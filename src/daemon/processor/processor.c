@@ -12,6 +12,7 @@
 #include "http/content/headers.h"
 #include "http/content/signed_url.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,12 +22,12 @@
 #define MEND_MOST  1000
 #define SAID_MS    RP_MINUTE_MS
 #define CALL_MS    (10 * RP_SECOND_MS)
-#define AT_ONCE    4 /* jobs that are claimed together, for */
+#define AT_ONCE    8 /* jobs that are claimed and called together: one that hangs holds up none beside it */
 #define CLAIM_MS   RP_MINUTE_MS
 #define URL_MS     RP_DAY_MS
 #define BODY_MAX   ((size_t)32 << 10)
 #define EVENTS_MAX 1024 /* of a batch */
-_Static_assert(AT_ONCE *CALL_MS < CLAIM_MS, "a claim lasts as long as its calls");
+_Static_assert(2 * CALL_MS < CLAIM_MS, "a claim lasts longer than its calls");
 
 struct rp_processor {
     struct rp_processor_options options;
@@ -38,8 +39,8 @@ struct rp_processor {
 struct process_watch {
     struct rp_watch watch;
     const struct rp_processor *processor;
-    struct rp_hook_line line;
-    struct rp_arena arena;    /* of a call */
+    struct rp_hook_line lines[AT_ONCE];
+    struct rp_arena arena;    /* of what is said in a call */
     int64_t mend_ms, said_ms; /* on the boot clock: when it mended and complained last */
     bool mended;
 };
@@ -67,8 +68,9 @@ static void add_file(struct files *files, const struct rp_feed_event *event)
     if (rp_id_parse(rp_json_get_text(o, "file", ""), &kind, &id) && kind == RP_ID_FILE) files->ids[files->n++] = id;
 }
 
-static int make_jobs(void *ctx, const struct rp_feed_batch *batch, struct rp_error *err)
+static int make_jobs(void *ctx, const struct rp_feed_batch *batch, struct rp_feed_dealt *all, struct rp_error *err)
 {
+    (void)all;
     const struct rp_processor *p = ctx;
     struct files files = { .n = 0 };
     for (size_t i = 0; i < batch->n && i < EVENTS_MAX; i++)
@@ -127,27 +129,6 @@ static int write_body(struct process_watch *w, const struct rp_process_job *job,
     return r < 0 ? r : rp_process_body(job, &file, tenant.name, url, out, err);
 }
 
-static int call_processor(struct process_watch *w, const struct rp_process_job *job, struct rp_hook_answer *answer,
-                          struct rp_error *err)
-{
-    char id[RP_PROCESS_ID];
-    RP_CLEANUP(rp_buf_done) struct rp_buf body = RP_BUF(BODY_MAX);
-    const struct rp_config *config = &w->watch.session.config;
-    int r = write_body(w, job, &body, err);
-    if (r < 0) return r;
-    const struct rp_hook_call call = { .url = config->processor_url,
-                                       .secrets = { config->processor_secret, config->processor_secret_old },
-                                       .id = rp_process_id(job, id),
-                                       .event = job->action == RP_PROCESS ? "process" : "cancel",
-                                       .body = rp_buf_text(&body),
-                                       .body_bytes = body.len,
-                                       .at_ms = rp_session_now_ms(&w->watch.session),
-                                       .timeout_ms = CALL_MS,
-                                       .allow = config->outbound_allow,
-                                       .line = &w->line };
-    return (w->processor->options.send != NULL ? w->processor->options.send : rp_hook_send)(&call, answer, err);
-}
-
 /* ---- a batch of calls ---- */
 
 struct called {
@@ -155,7 +136,16 @@ struct called {
     bool mine;
     enum rp_process_end end;
     int64_t again_ms;
-    long status;
+
+    char id[RP_PROCESS_ID];
+    struct rp_buf body;
+    struct rp_hook_call call;
+    rp_hook_send_fn *send;
+    pthread_t thread;
+    bool prepared, threaded;
+    int code; /* of the call, or of what came before it */
+    struct rp_hook_answer answer;
+    struct rp_error why;
 };
 
 struct batch {
@@ -178,13 +168,13 @@ static int finish_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     int r = 0;
     for (size_t i = 0; i < batch->n && r == 0; i++) {
         const struct called *c = &batch->at[i];
-        if (c->mine) r = rp_process_finish(tx, &c->job, c->end, c->again_ms, c->status, err);
+        if (c->mine) r = rp_process_finish(tx, &c->job, c->end, c->again_ms, c->answer.status, err);
     }
     return r;
 }
 
 /* The first of a minute, and whatever ends for good. */
-static void say(struct process_watch *w, const struct called *c, const struct rp_error *why)
+static void say(struct process_watch *w, const struct called *c)
 {
     char id[RP_ID_TEXT];
     int64_t now_ms = rp_time_boot_ms();
@@ -193,29 +183,77 @@ static void say(struct process_watch *w, const struct called *c, const struct rp
     if (!over) w->said_ms = now_ms;
     json_t *o = rp_json_object("action", json_string(cancel ? "cancel" : "process"), "file",
                                json_string(rp_id_format(RP_ID_FILE, c->job.file_id, id)), "attempts",
-                               json_integer(c->job.attempts), "status", json_integer(c->status), "error",
-                               rp_json_text(why->text), NULL);
+                               json_integer(c->job.attempts), "status", json_integer(c->answer.status), "error",
+                               rp_json_text(c->why.text), NULL);
     if (c->end == RP_PROCESS_DEAD) rp_json_set(o, "note", json_string("the file stays scanning"));
     rp_session_log(&w->watch.session, over && !cancel ? RP_LOG_ERROR : RP_LOG_WARNING,
                    over ? "processor.gave_up" : "processor.failed", o);
 }
 
-/* A file that is not what the job says is left to the reader, which is told of that. */
-static void make_call(struct process_watch *w, struct called *c)
+static void prepare(struct process_watch *w, struct called *c, struct rp_hook_line *line)
 {
-    struct rp_error why = { 0 };
-    struct rp_hook_answer answer = { .retry_after_ms = -1 };
+    const struct rp_config *config = &w->watch.session.config;
+    const struct rp_processor_options *o = &w->processor->options;
     rp_arena_reset(&w->arena);
     c->job.attempts++;
-    int code = call_processor(w, &c->job, &answer, &why);
-    const struct rp_process_answer judged = { .code = code,
-                                              .status = answer.status,
-                                              .retry_after_ms = answer.retry_after_ms };
-    c->status = answer.status;
+    c->prepared = true;
+    c->body = RP_BUF(BODY_MAX);
+    c->answer.retry_after_ms = -1;
+    c->code = write_body(w, &c->job, &c->body, &c->why);
+    c->send = o->send != NULL ? o->send : rp_hook_send;
+    c->call = (struct rp_hook_call){ .url = config->processor_url,
+                                     .secrets = { config->processor_secret, config->processor_secret_old },
+                                     .id = rp_process_id(&c->job, c->id),
+                                     .event = c->job.action == RP_PROCESS ? "process" : "cancel",
+                                     .body = rp_buf_text(&c->body),
+                                     .body_bytes = c->body.len,
+                                     .at_ms = rp_session_now_ms(&w->watch.session),
+                                     .timeout_ms = CALL_MS,
+                                     .allow = config->outbound_allow,
+                                     .line = line };
+}
+
+static void *make_call(void *ctx)
+{
+    struct called *c = ctx;
+    c->code = c->send(&c->call, &c->answer, &c->why);
+    return NULL;
+}
+
+static void begin_call(struct called *c)
+{
+    if (c->code < 0) return;
+    c->threaded = pthread_create(&c->thread, NULL, make_call, c) == 0;
+    if (!c->threaded) make_call(c); /* no thread to be had: slower, not wrong */
+}
+
+/* A file that is not what the job says is left to the reader, which is told of that. */
+static void end_call(struct process_watch *w, struct called *c)
+{
+    if (c->threaded) pthread_join(c->thread, NULL);
+    rp_buf_done(&c->body);
+    const struct rp_process_answer judged = { .code = c->code,
+                                              .status = c->answer.status,
+                                              .retry_after_ms = c->answer.retry_after_ms };
     c->end = rp_process_judge(&c->job, &judged, &c->again_ms);
-    if (code == 0 || code == RP_ECHANGED || code == RP_ENOTFOUND) return;
+    if (c->code == 0 || c->code == RP_ECHANGED || c->code == RP_ENOTFOUND) return;
     rp_metrics_failure(w->watch.options.metrics, "processor");
-    if (c->end != RP_PROCESS_TOLD) say(w, c, &why);
+    if (c->end != RP_PROCESS_TOLD) say(w, c);
+}
+
+static void call_all(struct process_watch *w, struct batch *batch)
+{
+    for (size_t i = 0; i < batch->n; i++) {
+        struct called *c = &batch->at[i];
+        if (c->mine && !rp_watch_is_ending(&w->watch))
+            prepare(w, c, &w->lines[i]);
+        else if (c->mine)
+            c->job.attempts++; /* not made: at once, by whoever comes next */
+    }
+    for (size_t i = 0; i < batch->n; i++)
+        if (batch->at[i].prepared) begin_call(&batch->at[i]);
+    for (size_t i = 0; i < batch->n; i++)
+        if (batch->at[i].prepared) end_call(w, &batch->at[i]);
 }
 
 /* Rows are locked in order of files, by whoever claims, finishes or makes jobs. Of an upload and
@@ -246,13 +284,7 @@ static int call_some(struct process_watch *w, bool *more, struct rp_error *err)
     int r = read_due(w, &batch, err);
     if (r == 0 && batch.n > 0) r = rp_catalog_transact(w->watch.session.catalog, claim_tx, &batch, err);
     if (r < 0 || batch.n == 0) return r;
-    for (size_t i = 0; i < batch.n; i++) {
-        struct called *c = &batch.at[i];
-        if (c->mine && !rp_watch_is_ending(&w->watch))
-            make_call(w, c);
-        else if (c->mine)
-            c->job.attempts++; /* not made: at once, by whoever comes next */
-    }
+    call_all(w, &batch);
     *more = true;
     return rp_catalog_transact(w->watch.session.catalog, finish_tx, &batch, err);
 }
@@ -304,7 +336,8 @@ static void begin(struct rp_watch *watch)
 static void end(struct rp_watch *watch)
 {
     struct process_watch *w = (struct process_watch *)watch;
-    rp_hook_line_done(&w->line);
+    for (size_t i = 0; i < AT_ONCE; i++)
+        rp_hook_line_done(&w->lines[i]);
     rp_arena_done(&w->arena);
 }
 

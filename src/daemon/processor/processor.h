@@ -3,8 +3,8 @@
  * waits in `scanning`, and of each that it need not finish.
  *
  * U1  Two steps, so that one upload whose call fails holds up none behind it: a durable reader of
- *     the feed makes jobs (catalog/file/process.h), and a watch calls those that are due, from
- *     whichever node.
+ *     the feed makes jobs (catalog/file/process.h), and a watch calls those that are due, a few
+ *     side by side, from whichever node.
  * U2  A call is made at least once, and its attempts are bounded (call.h). Nothing of it is part of
  *     a delete: that is committed before anybody hears of it.
  * U3  What no event told of is found at the start and every hour: uploads that waited before there

@@ -10,20 +10,10 @@
 #include "daemon/sinks/sinks.h"
 #include "daemon/watch/watch.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define EVERY_MS    RP_HOUR_MS
 #define LEFT_FOR_MS RP_DAY_MS
-#define READERS_MAX 64 /* of a look */
-
-struct look {
-    const struct rp_config *config;
-    char names[READERS_MAX][RP_FEED_READER];
-    size_t n;
-    const char *name; /* to be forgotten */
-    bool forgotten;
-};
 
 static bool is_configured(const struct rp_config *config, const char *reader)
 {
@@ -33,39 +23,36 @@ static bool is_configured(const struct rp_config *config, const char *reader)
     return config->processor_url[0] != 0 && strcmp(reader, RP_PROCESSOR_READER) == 0;
 }
 
-static int see_reader(void *ctx, const char *reader, int64_t until_ms, struct rp_error *err)
-{
-    struct look *look = ctx;
-    (void)until_ms;
-    (void)err;
-    if (look->n < READERS_MAX && strlen(reader) < RP_FEED_READER && !is_configured(look->config, reader))
-        snprintf(look->names[look->n++], RP_FEED_READER, "%s", reader);
-    return 0;
-}
+struct forgetting {
+    const char *reader;
+    bool forgotten;
+};
 
 static int forget_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
 {
-    struct look *look = ctx;
-    return rp_feed_reader_forget(tx, look->name, tx->db_ms - LEFT_FOR_MS, &look->forgotten, err);
+    struct forgetting *f = ctx;
+    return rp_feed_reader_forget(tx, f->reader, tx->db_ms - LEFT_FOR_MS, &f->forgotten, err);
+}
+
+static int see_reader(void *ctx, const char *reader, struct rp_error *err)
+{
+    struct rp_session *s = ctx;
+    struct forgetting f = { .reader = reader };
+    if (is_configured(&s->config, reader)) return 0;
+    int r = rp_catalog_transact(s->catalog, forget_tx, &f, err);
+    if (r == 0 && f.forgotten)
+        rp_session_log(s, RP_LOG_WARNING, "feed.reader_forgotten",
+                       rp_json_object("reader", rp_json_text(reader), "note",
+                                      json_string("it is not configured any more, and no node worked for it for a day"),
+                                      NULL));
+    return r;
 }
 
 static void look_at_readers(struct rp_watch *w)
 {
-    struct rp_session *s = &w->session;
-    struct look look = { .config = &s->config };
     struct rp_error why = { 0 };
-    int r = rp_feed_readers(s->catalog->db, see_reader, &look, &why);
-    for (size_t i = 0; r == 0 && i < look.n; i++) {
-        look.name = look.names[i];
-        r = rp_catalog_transact(s->catalog, forget_tx, &look, &why);
-        if (r == 0 && look.forgotten)
-            rp_session_log(s, RP_LOG_WARNING, "feed.reader_forgotten",
-                           rp_json_object("reader", json_string(look.name), "note",
-                                          json_string("it is not configured any more, and no node worked for it for a "
-                                                      "day"),
-                                          NULL));
-    }
-    if (r < 0) rp_metrics_failure(w->options.metrics, "catalog");
+    if (rp_feed_readers(w->session.catalog->db, see_reader, &w->session, &why) < 0)
+        rp_metrics_failure(w->options.metrics, "catalog");
 }
 
 const struct rp_watch_kind rp_readers_watch = { .what = "the watch over readers of the feed",

@@ -115,14 +115,15 @@ static int deliver_one(struct sink *sink, const struct rp_feed_event *event, int
 
 /* ---- the feed's reader ---- */
 
-static int deliver(void *ctx, const struct rp_feed_batch *batch, struct rp_error *err)
+static int deliver(void *ctx, const struct rp_feed_batch *batch, struct rp_feed_dealt *out, struct rp_error *err)
 {
     struct sink *sink = ctx;
     int64_t began_ms = rp_time_boot_ms();
     int r = 0;
-    for (*batch->dealt = 0; r == 0 && *batch->dealt < batch->n; *batch->dealt += r == 0) {
+    out->partly = true;
+    for (out->n = 0; r == 0 && out->n < batch->n; out->n += r == 0) {
         if (atomic_load(&sink->all->halted) || rp_time_boot_ms() - began_ms >= TURN_MS) return 0;
-        r = deliver_one(sink, batch->events[*batch->dealt], batch->again_ms, err);
+        r = deliver_one(sink, batch->events[out->n], &out->again_ms, err);
     }
     return r;
 }

@@ -7,7 +7,7 @@
 #include "base/text/hex.h"
 #include "base/text/json.h"
 #include "base/time.h"
-#include "core/owner/raise.h"
+#include "core/owner/refuse.h"
 #include "core/room.h"
 #include "http/api/shapes.h"
 #include "http/content/target.h"
@@ -76,7 +76,7 @@ static int upload_store(struct rp_request *q, const struct rp_store **out, struc
     }
     if (store->backend == NULL)
         return rp_error_set(err, RP_EUNAVAILABLE, "store '%s' is not open", store->config->name);
-    int r = rp_raise_refuse_name(store, err);
+    int r = rp_owner_refuse_name(store, err);
     if (r < 0) return r;
     *out = store;
     return rp_rooms_refuse(rp_server_options_of(q->server)->rooms, (size_t)(config - all->stores), err);

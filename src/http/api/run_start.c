@@ -128,7 +128,7 @@ static void foresee_safety_net(struct rp_request *q, const char *store)
     json_t *found = json_array();
     bool complete;
     (void)store;
-    if (rp_safety_net_look(&net, keep_found, found, &figures, &complete, &err) == 0) {
+    if (rp_safety_net_dry_run(&net, keep_found, found, &figures, &complete, &err) == 0) {
         rp_reply_json(q, 200, rp_safety_net_plan_json(&figures, complete, found));
         return;
     }

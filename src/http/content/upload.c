@@ -8,7 +8,7 @@
 #include "base/digest.h"
 #include "base/time.h"
 #include "core/file/file.h"
-#include "core/owner/raise.h"
+#include "core/owner/refuse.h"
 #include "core/room.h"
 #include "http/content/content.h"
 #include "http/content/headers.h"
@@ -246,7 +246,7 @@ static int may_begin(const struct rp_request *q, const struct rp_file *file, con
     if ((r = announced(q, file, err)) < 0 || rp_target_is_direct(store)) return r;
     r = rp_content_open(store, err);
     if (r == 0) r = rp_room_refuse(rp_request_config(q), store->config, file->size_bytes, err);
-    return r < 0 ? r : rp_raise_refuse_bytes(store, err);
+    return r < 0 ? r : rp_owner_refuse_bytes(store, err);
 }
 
 /* The URL is one of a time when the store took its bytes through the daemon. */

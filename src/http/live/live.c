@@ -49,10 +49,10 @@ static void start_over(struct rp_live *live)
     rp_live_end_all(live);
 }
 
-static int deliver(void *ctx, const struct rp_feed_batch *batch, struct rp_error *err)
+static int deliver(void *ctx, const struct rp_feed_batch *batch, struct rp_feed_dealt *all, struct rp_error *err)
 {
     struct rp_live *live = ctx;
-    (void)err;
+    (void)all, (void)err;
     pthread_mutex_lock(&live->lock);
     if (batch->started_over)
         start_over(live);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/owner/recover.h"
+/* recover.c - the marks of a store that is taken over: reprieved, or given their whole time again. */
+#include "core/recover/recover.h"
 
 #include "base/assert.h"
 #include "base/cleanup.h"
@@ -41,24 +42,37 @@ static bool begins_anew(const struct rp_mark *mark)
     return mark->file_id != 0 || rp_quarantine_is(mark->key);
 }
 
-/* What is nobody's is reprieved. Of what begins anew, what was only asked about is asked again when its
- * time is over; whatever services have said since is forgotten. Where one has said yes, nobody knows
- * whether a person has given the delete up since: a person decides. False: it gets more time. */
-static bool moves(const struct rp_mark *m, int64_t due_at_ms, struct rp_move *out)
+/* What becomes of a mark of a store that is taken over. */
+enum recovery {
+    REPRIEVED,  /* it is nobody's: neither a file's nor a copy */
+    TO_DECIDE,  /* a service has said yes: a person decides, who may have given the delete up since */
+    ASKED_ANEW, /* it was only asked about: it is when its time is over, and what was said is forgotten */
+    PROLONGED
+};
+
+static enum recovery recovery_of(const struct rp_mark *m)
 {
-    *out = (struct rp_move){ .mark = m, .attempts = m->attempts, .refence = true };
-    if (!begins_anew(m)) {
-        out->to = RP_REPRIEVED;
-        out->outcome = RP_END_RECOVERED;
-        return true;
-    }
-    if (m->state != RP_CHECKING) return false;
+    if (!begins_anew(m)) return REPRIEVED;
+    if (m->state != RP_CHECKING) return PROLONGED;
     bool agreed = rp_mark_has_agreed(m);
-    out->to = agreed ? RP_DEAD : RP_MARKED;
-    out->next_at_ms = agreed ? 0 : due_at_ms;
-    out->note =
-        agreed ? "the catalog was put back, and a service has said yes: decide whether it is still to go" : NULL;
-    return true;
+    return agreed ? TO_DECIDE : ASKED_ANEW;
+}
+
+/* Not of one that is prolonged. */
+static struct rp_move move_of(const struct rp_mark *m, enum recovery recovery, int64_t due_at_ms)
+{
+    struct rp_move move = { .mark = m, .attempts = m->attempts, .refence = true };
+    if (recovery == REPRIEVED) {
+        move.to = RP_REPRIEVED;
+        move.outcome = RP_END_RECOVERED;
+    } else if (recovery == TO_DECIDE) {
+        move.to = RP_DEAD;
+        move.note = "the catalog was put back, and a service has said yes: decide whether it is still to go";
+    } else {
+        move.to = RP_MARKED;
+        move.next_at_ms = due_at_ms;
+    }
+    return move;
 }
 
 /* With a deadline of their own. */
@@ -93,8 +107,9 @@ static int reprieve_page(struct rp_tx *tx, void *ctx, struct rp_error *err)
         const struct rp_mark *m = &rec->page->at[i];
         int64_t due_at_ms = rp_quarantine_is(m->key) ? rec->copies_due_at_ms : rec->due_at_ms;
         if (!is_waiting(m)) continue;
-        if (moves(m, due_at_ms, &to_move[n]))
-            n++;
+        enum recovery recovery = recovery_of(m);
+        if (recovery != PROLONGED)
+            to_move[n++] = move_of(m, recovery, due_at_ms);
         else if (due_at_ms > m->due_at_ms)
             extends[n_extends++] = (struct rp_extend){ .mark = m, .due_at_ms = due_at_ms };
     }
@@ -178,16 +193,6 @@ static int recover_marks(struct rp_catalog *catalog, struct rp_store *store, con
         if (r < 0) return r;
         out->reprieved += rec.reprieved;
     }
-}
-
-int rp_owner_refuse_others(struct rp_catalog *catalog, const struct rp_store *store, const struct rp_owner *owner,
-                           struct rp_error *err)
-{
-    struct rp_store_uses uses = { .holds = 0 };
-    if (!rp_ownership_is_others(owner->ownership)) return 0;
-    int r = rp_store_uses(catalog->db, owner->other, &uses, err);
-    bool lost = owner->ownership == RP_OWNER_RENAMED || uses.holds > 0 || uses.files;
-    return r < 0 || !lost ? r : rp_owner_refuse(owner, store, err);
 }
 
 int rp_owner_recover(struct rp_catalog *catalog, struct rp_store *store, const char *environment, const char *actor,

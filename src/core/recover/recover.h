@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* recover.h - what a person can say of a store that is not this catalog's any more (owner.h): that
- * it is to be taken over, or that the catalog moved and lost nothing. */
+ * it is to be taken over, or that the catalog moved and lost nothing. Both refuse a store that is
+ * another one of this catalog (rp_owner_refuse_others). */
 #ifndef RP_CORE_RECOVER_H
 #define RP_CORE_RECOVER_H
 
@@ -13,11 +14,6 @@ struct rp_recovery {
     int64_t waiting, present, changed, missing, not_seen;
     int64_t reprieved;
 };
-/* Neither recovery takes a store over that is another one of this catalog (rp_ownership_is_others)
- * as long as holds or files hang on that: they would not cover it. Nor ever one that was only
- * renamed: rename.h keeps all of it. RP_ENOTOWNER; 0 of any other store. */
-int rp_owner_refuse_others(struct rp_catalog *catalog, const struct rp_store *store, const struct rp_owner *owner,
-                           struct rp_error *err);
 
 /* Takes the store over. A restore that was acknowledged after the backup cannot be seen in it, so
  * every waiting mark of the store is reprieved; but those of files and of copies in quarantine,

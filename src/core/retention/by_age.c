@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* others.c - rows that nobody looks for once they are old: answers saved under an Idempotency-Key,
- * holds that were lifted, tokens that were revoked or are over, jobs of the processor that nobody
- * waits for, runs that have their record. */
+/* by_age.c - rows that age alone lets go: answers saved under an Idempotency-Key, holds that were
+ * lifted, tokens that were revoked or are over, jobs of the processor that nobody waits for, runs
+ * that have their record. */
 #include "base/time.h"
 #include "catalog/retention.h"
 #include "core/retention/steps.h"
 
-/* Of a sign-in link or a console's session that is over the audit log tells; lists of tokens walk
- * past it until it is gone. */
+/* Sign-in links and a console's sessions go a day after they are over, sooner than other tokens: there
+ * are many, every list of tokens walks past them, and the audit log tells of them all the same. */
 #define SESSIONS_MS RP_DAY_MS
 
 static struct rp_old_query query_of(enum rp_old_kind kind, const struct rp_retention_batch *batch)
@@ -16,7 +16,7 @@ static struct rp_old_query query_of(enum rp_old_kind kind, const struct rp_reten
     return (struct rp_old_query){ .kind = kind,
                                   .before_ms = batch->before_ms,
                                   .sooner_ms = sessions_ms > batch->before_ms ? sessions_ms : batch->before_ms,
-                                  .after = batch->cursor[0],
+                                  .after = batch->cursor.by_age.after_id,
                                   .limit = batch->limit };
 }
 
@@ -27,7 +27,7 @@ int rp_retention_find_old(const struct rp_retention_step *step, struct rp_db *db
     (void)arena;
     int r = rp_old_find(db, &query, out, err);
     batch->more = out->n == (size_t)batch->limit;
-    if (out->n > 0) batch->cursor[0] = out->at[out->n - 1];
+    if (out->n > 0) batch->cursor.by_age.after_id = out->at[out->n - 1];
     return r;
 }
 
