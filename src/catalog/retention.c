@@ -258,7 +258,7 @@ static int lock_tenants(struct rp_tx *tx, const struct rp_sql *whose, const stru
         return rp_error_set(err, RP_ENOMEM, "no memory for %zu rows", ids->n);
     *free = (struct rp_ids){ .at = owned.ids };
     int r = rp_rows_query(&rows, tx->db, NULL, owned_row, &owned, err);
-    if (r == 0) r = rp_tenants_lock_free(tx, owned.tenants, owned.n, &busy, err);
+    if (r == 0) r = rp_tenants_try_lock(tx, owned.tenants, owned.n, &busy, err);
     for (size_t i = 0; i < owned.n && r == 0; i++)
         if (!rp_ids_contain(busy.at, busy.n, owned.tenants[i])) free->at[free->n++] = owned.ids[i];
     return r;

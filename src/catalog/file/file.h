@@ -124,7 +124,7 @@ int rp_tenants_lock(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_er
 /* The same without waiting: those that somebody else has locked are in `busy`, in order of id, in
  * the transaction's arena. */
 struct rp_ids;
-int rp_tenants_lock_free(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_ids *busy, struct rp_error *err);
+int rp_tenants_try_lock(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_ids *busy, struct rp_error *err);
 /* Reads them, each once, in order of id. `out`: room for n. */
 int rp_tenants_load(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_tenant *out, size_t *found,
                     struct rp_error *err);

@@ -179,7 +179,7 @@ int rp_tenants_lock(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_er
     return r < 0 ? r : query_ids(tx, RP_SQL(tenant_lock), &wanted, &locked, err);
 }
 
-int rp_tenants_lock_free(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_ids *busy, struct rp_error *err)
+int rp_tenants_try_lock(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_ids *busy, struct rp_error *err)
 {
     struct rp_ids wanted = { 0 }, locked = { 0 }, others = { 0 };
     *busy = (struct rp_ids){ 0 };

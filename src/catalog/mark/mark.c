@@ -138,7 +138,7 @@ static int keep_free(struct rp_tx *tx, struct candidates *c, struct rp_error *er
 {
     struct rp_ids busy;
     size_t kept = 0;
-    int r = rp_tenants_lock_free(tx, c->tenants, c->n, &busy, err);
+    int r = rp_tenants_try_lock(tx, c->tenants, c->n, &busy, err);
     if (r < 0 || busy.n == 0) return r;
     for (size_t i = 0; i < c->n; i++)
         if (!rp_ids_contain(busy.at, busy.n, c->tenants[i])) c->ids[kept++] = c->ids[i];

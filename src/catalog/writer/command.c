@@ -155,7 +155,7 @@ static int take_locks(struct rp_tx *tx, struct round *round, struct rp_error *er
     int r = collect_locks(tx, round, &locks, first, err);
     if (r < 0) return r;
     r = round->wait ? rp_tenants_lock(tx, locks.tenants, locks.n_tenants, err)
-                    : rp_tenants_lock_free(tx, locks.tenants, locks.n_tenants, &busy, err);
+                    : rp_tenants_try_lock(tx, locks.tenants, locks.n_tenants, &busy, err);
     for (size_t i = 0; i < round->n && r == 0 && busy.n > 0; i++)
         for (size_t t = first[i]; t < first[i + 1]; t++)
             round->commands[i]->inner.busy |= rp_ids_contain(busy.at, busy.n, locks.tenants[t]);
