@@ -31,10 +31,13 @@ static int load_letter(struct rp_tx *tx, struct rp_dead_command *c, struct rp_de
     return rp_dead_get(tx->db, item->id, keep_letter, &one, err);
 }
 
+/* Where all services have said yes it waits until it is due, as it did before it died. */
 static struct rp_move decide(const struct rp_mark *mark, bool retry, int64_t now_ms)
 {
     bool untouched = mark->was == RP_CHECKING;
-    if (retry) return (struct rp_move){ .mark = mark, .to = mark->was, .next_at_ms = now_ms, .refence = true };
+    bool early = mark->due_at_ms > now_ms && (mark->checks & RP_CHECK_CONFIRMATIONS) == 0;
+    int64_t next_at_ms = early ? mark->due_at_ms : now_ms;
+    if (retry) return (struct rp_move){ .mark = mark, .to = mark->was, .next_at_ms = next_at_ms, .refence = true };
     return (struct rp_move){ .mark = mark,
                              .to = untouched ? RP_REPRIEVED : RP_LOST,
                              .outcome = RP_END_KEPT,
@@ -151,7 +154,7 @@ static int decide_one(struct rp_tx *tx, struct rp_dead_command *c, struct rp_dea
     if (retry) r = rejoin_copy(tx, &by, &item->mark, err);
     if (r == 0) r = rp_state_move_all(tx, &by, &move, 1, err);
     if (r == 0) r = rp_dead_end(tx, &item->mark.id, 1, retry ? "retried" : "kept", c->command.actor, err);
-    if (r == 0 && retry) c->command.due_at_ms = tx->late_ms;
+    if (r == 0 && retry) c->command.due_at_ms = move.next_at_ms;
     if (r == 0) update_mark(&item->mark, &move, tx->late_ms);
     return r;
 }

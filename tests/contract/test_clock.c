@@ -198,6 +198,31 @@ static void test_accepted_what_was_promised_by_the_time_before_is_moved(void **s
     assert_false(accept.stands);
 }
 
+/* What all services have agreed to, and what one is to be asked about at once. */
+static void test_accepted_what_services_are_asked_about_at_once_is_moved_too(void **state)
+{
+    struct world *w = *state;
+    struct rp_error err = { 0 };
+    struct rp_clock_accept accept = { .actor = "test" };
+    mark(w, "agreed", 2 * DAY);
+    mark(w, "now", 2 * DAY);
+    int64_t due_ms = world_newest(w, "agreed").due_at_ms;
+    world_script(w, "UPDATE mark SET state = 2 WHERE key = 'agreed'");
+    world_script(w, "UPDATE mark SET checks = 2, next_at = marked_at WHERE key = 'now'");
+    set_clock(w, 3 * DAY);
+    accept.dry_run = true;
+    ok(rp_clock_accept(w->catalog, &accept, &err));
+    assert_true(accept.made_due == 2 && accept.moved == 2);
+    accept.dry_run = false;
+    ok(rp_clock_accept(w->catalog, &accept, &err));
+    assert_true(accept.made_due == 2 && accept.moved == 2);
+    assert_about(world_newest(w, "agreed").due_at_ms, due_ms + 3 * DAY);
+    assert_int_equal(world_newest(w, "agreed").next_at_ms, world_newest(w, "agreed").due_at_ms);
+    assert_about(world_newest(w, "now").due_at_ms, due_ms + 3 * DAY);
+    assert_true(world_newest(w, "now").next_at_ms < due_ms);
+    world_script(w, "UPDATE mark SET state = 1, checks = 0, next_at = due_at");
+}
+
 #define ON(name) cmocka_unit_test_prestate_setup_teardown(name, set_up, tear_down, (void *)(uintptr_t)WORLD_FILES)
 
 int main(void)
@@ -208,6 +233,7 @@ int main(void)
         ON(test_a_clock_set_back_and_forth_loses_nothing),
         ON(test_the_clock_of_another_host_is_another_matter),
         ON(test_accepted_what_was_promised_by_the_time_before_is_moved),
+        ON(test_accepted_what_services_are_asked_about_at_once_is_moved_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -335,15 +335,21 @@ static void a_purge_that_is_given_up_leaves_no_annotation_either(void **state)
 
 /* ---- files ---- */
 
+static int delete_named(struct services *s, int64_t file_id, int64_t grace_ms, const char *const *names, size_t n,
+                        struct rp_file_command *out)
+{
+    static struct rp_confirmer_list by;
+    ok(rp_confirmers_find(&s->config, names, n, &by, &err));
+    *out = uploads_command(s->w, &rp_verb_delete, file_id);
+    out->grace_ms = grace_ms;
+    out->confirmations = &by;
+    return rp_command_run(s->w->catalog, &out->command);
+}
+
 static int delete_confirmed(struct services *s, int64_t file_id, struct rp_file_command *out)
 {
     static const char *const names[] = { "calendar" };
-    static struct rp_confirmer_list by;
-    ok(rp_confirmers_find(&s->config, names, 1, &by, &err));
-    *out = uploads_command(s->w, &rp_verb_delete, file_id);
-    out->grace_ms = 0;
-    out->confirmations = &by;
-    return rp_command_run(s->w->catalog, &out->command);
+    return delete_named(s, file_id, 0, names, 1, out);
 }
 
 static void a_deleted_file_and_what_belongs_to_it_wait_for_the_yes(void **state)
@@ -654,6 +660,57 @@ static void a_file_that_a_service_has_given_up_waits_for_a_person_after_a_recove
     services_drop(&s);
 }
 
+static void a_letter_of_a_recovery_that_is_retried_waits_until_it_is_due(void **state)
+{
+    static const char *const names[] = { "mail" };
+    struct world *w = *state;
+    struct services s;
+    struct rp_file_command c;
+    services_make(w, &s);
+    int64_t file = uploads_live(w, "a.txt", "hello");
+    assert_int_equal(delete_named(&s, file, 2 * RP_DAY_MS, names, 1, &c), 0);
+    assert_int_equal(ask_all(&s).yes, 1);
+    recover(w);
+    ok(ask_retry(w->catalog, world_number(w, "SELECT MAX(id) FROM dead_letter WHERE open = 1"), "tester", &err));
+    assert_int_equal(uploads_mark(w, file).state, RP_CHECKING);
+    expect_purged(w, 0);
+    world_pass(w, 3 * RP_DAY_MS);
+    expect_purged(w, 1);
+    services_drop(&s);
+}
+
+static int64_t question_of(struct world *w, int64_t mark_id, size_t which)
+{
+    struct rp_confirmations all;
+    ok(rp_confirmations_of(w->catalog->db, &mark_id, 1, &w->arena, &all, &err));
+    return all.at[which].id;
+}
+
+/* A person may have kept it since the backup, whatever a service says to a call from before. */
+static void a_late_yes_after_a_recovery_erases_no_dead_letter(void **state)
+{
+    static const char *const names[] = { "calendar", "billing" };
+    struct world *w = *state;
+    struct services s;
+    struct rp_file_command c;
+    services_make(w, &s);
+    int64_t file = uploads_live(w, "a.txt", "hello");
+    assert_int_equal(delete_named(&s, file, 0, names, 2, &c), 0);
+    s.at[BILLING].status = 202;
+    (void)ask_all(&s);
+    s.at[CALENDAR].status = 409;
+    put_to_confirm(&s, "plain", "calendar", NULL);
+    (void)ask_all(&s);
+    assert_int_equal(state_of(&s, "plain"), RP_DEAD);
+    recover(w);
+    assert_int_equal(uploads_mark(w, file).state, RP_DEAD);
+    assert_int_equal(say_later(&s, question_of(w, uploads_mark(w, file).id, 1), true), RP_ENOTFOUND);
+    assert_int_equal(say_later(&s, confirmation_id(&s, "plain", 0), true), RP_ENOTFOUND);
+    expect_purged(w, 0);
+    assert_int_equal(state_of(&s, "plain"), RP_DEAD);
+    services_drop(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -677,6 +734,8 @@ int main(void)
         BOTH(the_safety_net_asks_whom_the_lost_mark_named),
         BOTH(what_was_asked_about_begins_anew_after_a_recovery_and_a_yes_waits_for_a_person),
         BOTH(a_file_that_a_service_has_given_up_waits_for_a_person_after_a_recovery),
+        BOTH(a_letter_of_a_recovery_that_is_retried_waits_until_it_is_due),
+        BOTH(a_late_yes_after_a_recovery_erases_no_dead_letter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,6 +60,13 @@ int rp_confirmations_save(struct rp_tx *tx, const struct rp_confirmation *rows, 
     return r < 0 ? rp_error_wrap(err, r, "save confirmations") : 0;
 }
 
+int rp_confirmations_forget(struct rp_tx *tx, int64_t store_id, struct rp_error *err)
+{
+    struct rp_value arg = rp_int(store_id);
+    int r = rp_db_exec(tx->db, RP_SQL(confirmation_forget), &arg, NULL, err);
+    return r < 0 ? rp_error_wrap(err, r, "forget what services have said") : 0;
+}
+
 int rp_confirmations_of(struct rp_db *db, const int64_t *mark_ids, size_t n, struct rp_arena *arena,
                         struct rp_confirmations *out, struct rp_error *err)
 {

@@ -40,6 +40,8 @@ struct rp_confirmations {
 /* `rows`: id, mark_id, ordinal and name; pending. */
 int rp_confirmations_add(struct rp_tx *tx, const struct rp_confirmation *rows, size_t n, struct rp_error *err);
 int rp_confirmations_save(struct rp_tx *tx, const struct rp_confirmation *rows, size_t n, struct rp_error *err);
+/* Open dead letters of a store: what services said of them but yes is forgotten. */
+int rp_confirmations_forget(struct rp_tx *tx, int64_t store_id, struct rp_error *err);
 /* Those of these marks, by mark and in order; in the arena. */
 int rp_confirmations_of(struct rp_db *db, const int64_t *mark_ids, size_t n, struct rp_arena *arena,
                         struct rp_confirmations *out, struct rp_error *err);

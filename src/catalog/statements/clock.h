@@ -4,8 +4,11 @@
 #ifndef RP_CATALOG_STATEMENTS_CLOCK_H
 #define RP_CATALOG_STATEMENTS_CLOCK_H
 
-/* Waiting marks of a store that are due by a clock that went from $2 to $3. */
-#define MADE_DUE "store_id = $1 AND next_at IS NOT NULL AND next_at > $2 AND next_at <= $3 AND state = " M_MARKED
+/* Waiting marks of a store that are due by a clock that went from $2 to $3; also those that a service is
+ * to be asked about at once. */
+#define MADE_DUE                                                                                                       \
+    "store_id = $1 AND next_at IS NOT NULL AND next_at <= $3 AND " MAY_BE_LATER " AND (next_at > $2 OR due_at > $2) "  \
+    "AND (next_at > $2 OR due_at <= $3)"
 /* Those of them whose grace was counted by the time before. */
 #define COUNTED_BEFORE "marked_at <= $2 AND due_at > $2"
 

@@ -35,6 +35,10 @@
       "UPDATE confirmation SET state = v.column2, attempts = v.column3, asked_at = v.column4, "                        \
       "until_at = v.column5, answered_at = v.column6, note = v.column7 "                                               \
       "FROM (VALUES @ROWS) AS v WHERE id = v.column1")                                                                 \
+    X(confirmation_forget, "i", NULL, NULL,                                                                            \
+      "UPDATE confirmation SET state = " C_PENDING ", attempts = 0, until_at = NULL "                                  \
+      "WHERE state NOT IN (" C_PENDING ", " C_YES ") AND mark_id IN (SELECT m.id FROM dead_letter d "                  \
+      "JOIN mark m ON m.id = d.mark_id WHERE d.open IS NOT NULL AND m.store_id = $1 AND m.was = " M_CHECKING ")")      \
     X(attempt_add,     "i",    "iiiiss", NULL,                                                                         \
       "INSERT INTO confirmation_attempt (mark_id, ordinal, slot, n, at, status, body, error) "                         \
       "SELECT column1, column2, nth % $1, nth, column3, column4, column5, column6 FROM (SELECT v.*, 1 + COALESCE("     \

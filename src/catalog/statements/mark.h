@@ -60,6 +60,11 @@
 /* True for every other mark: people and rules made it. */
 #define ASKED(m) "(" m ".file_id IS NULL OR " m ".etag <> '' OR " m ".version <> '' OR " m ".original IS NOT NULL)"
 
+/* True for a mark whose due time may move: nobody works on it until then, also where all services have
+ * said yes. */
+#define MAY_BE_LATER                                                                                                   \
+    "(state = " M_MARKED " OR (state = " M_CHECKING " AND " TO_CONFIRM("") " = 0 AND next_at = due_at))"
+
 /* The newest mark of each of the keys in a store. */
 #define NEWEST_MARKS(how)                                                                                              \
     "SELECT " MARK_COLUMNS " FROM (VALUES @ROWS) AS v JOIN mark ON id = "                                              \
@@ -109,7 +114,7 @@
       "UPDATE mark SET due_at = v.column3, next_at = CASE WHEN next_at < due_at THEN next_at ELSE v.column3 END, "     \
       "reason = COALESCE(v.column4, reason) "                                                                          \
       "FROM (VALUES @ROWS) AS v "                                                                                      \
-      "WHERE id = v.column1 AND fence = v.column2 AND state = " M_MARKED " AND due_at < v.column3 RETURNING id")       \
+      "WHERE id = v.column1 AND fence = v.column2 AND " MAY_BE_LATER " AND due_at < v.column3 RETURNING id")       \
     X(mark_annotated,  "",     "i",   NULL,                                                                            \
       "UPDATE mark SET annotated = 1 FROM (VALUES @ROWS) AS v WHERE id = v.column1")                                   \
     X(mark_identity,   "",     "issi", NULL,                                                                           \

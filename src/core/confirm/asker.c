@@ -10,11 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOOK_MS    200                 /* how often new marks are looked for while calls are under way */
-#define GATHER_MS  20                  /* after the first of several answers */
-#define SPARE_MS   (30 * RP_SECOND_MS) /* of a lease, beside the call */
-#define YES_MS     RP_SECOND_MS
-#define ROOM_LEAST (RP_BREAKER_AT_ONCE / 2) /* marks are claimed several at a time, where they are many */
+#define LOOK_MS         200                 /* how often new marks are looked for while calls are under way */
+#define GATHER_MS       20                  /* after the first of several answers */
+#define SPARE_MS        (30 * RP_SECOND_MS) /* of a lease, beside the call */
+#define ENDING_MS       (2 * RP_SECOND_MS)  /* of each */
+#define ENDING_EVERY_MS (10 * RP_SECOND_MS)
+#define YES_MS          RP_SECOND_MS
+#define ROOM_LEAST      (RP_BREAKER_AT_ONCE / 2) /* marks are claimed several at a time, where they are many */
 
 struct rp_asker *rp_asker_new(const struct rp_asker_options *options, struct rp_error *err)
 {
@@ -304,10 +306,22 @@ static int claim_in(struct rp_asker *a, size_t which, size_t *claimed, struct rp
     int64_t next_ms = 0;
     int r = rp_marks_next_to_confirm(catalog->db, a->options.by.stores[which]->id, &next_ms, err);
     if (r < 0 || next_ms == 0 || next_ms > rp_clock_now_ms(catalog->clock)) return r;
-    for (size_t i = 0; i < a->n && r == 0 && !rp_sweeper_has_enough(&a->options.by); i++)
+    for (size_t i = 0; i < a->n && r == 0 && !rp_sweeper_is_stopped(&a->options.by); i++)
         r = ask_service(a, which, &a->services[i], claimed, err);
     if (r == 0) r = bury_strays(a, which, claimed, err);
     return r == RP_ECLOCK || r == RP_ENOTOWNER ? 0 : r; /* as in a sweep: not the catalog's trouble */
+}
+
+/* Who waits for the end of a pass waits for the calls under way. One that hangs keeps no other service
+ * waiting for that: a part of the time is left for the end, the rest is not. */
+static bool may_claim(struct rp_asker *a)
+{
+    const struct rp_sweeper *by = &a->options.by;
+    if (!rp_sweeper_has_enough(by)) a->enough_ms = 0;
+    if (!rp_sweeper_has_enough(by)) return true;
+    if (rp_sweeper_is_stopped(by)) return false;
+    if (a->enough_ms == 0) a->enough_ms = boot_ms(a);
+    return a->under_way > 0 && (boot_ms(a) - a->enough_ms) % ENDING_EVERY_MS >= ENDING_MS;
 }
 
 static int claim_more(struct rp_asker *a, size_t *claimed, struct rp_error *err)
@@ -334,7 +348,7 @@ int rp_asker_pass(struct rp_asker *a, struct rp_asker_pass *out, struct rp_error
         struct rp_error why = { 0 };
         int r = finish_back(a, &why);
         claimed = 0;
-        if (r == 0 && failed == 0 && !rp_sweeper_has_enough(&a->options.by)) r = claim_more(a, &claimed, &why);
+        if (r == 0 && failed == 0 && may_claim(a)) r = claim_more(a, &claimed, &why);
         if (r < 0 && failed == 0) {
             *err = why;
             failed = r;

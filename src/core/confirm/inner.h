@@ -65,6 +65,7 @@ struct rp_asker {
     int under_way;
     pthread_mutex_t lock;
     pthread_cond_t changed;
+    int64_t enough_ms; /* of the boot clock: when somebody began to wait for its end; 0: nobody does */
     struct rp_asker_pass *pass;
     struct rp_asker_store at[RP_STORES_MAX];
 };

@@ -42,6 +42,8 @@ static int compare(const struct rp_answer_command *c, struct rp_error *err)
     if (now->state == RP_CONFIRM_YES && c->yes) return 0;
     if (now->state == RP_CONFIRM_REFUSED && !c->yes) return 0;
     if (now->state == RP_CONFIRM_YES) return rp_error_set(err, RP_EANSWERED, "it has said yes before");
+    if (mark->state == RP_DEAD && now->state == RP_CONFIRM_PENDING)
+        return rp_error_set(err, RP_ENOTFOUND, "this confirmation is not asked for now; a person decides");
     if (mark->state == RP_MARKED)
         return rp_error_set(err, RP_ENOTFOUND, "this confirmation is not asked for now; it will be asked again");
     if (!waits) return rp_error_set(err, RP_EGONE, "the mark has ended: nothing waits for this answer any more");

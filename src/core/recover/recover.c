@@ -80,7 +80,7 @@ static int ask_anew(struct rp_tx *tx, const struct rp_move *moves, size_t n, str
 {
     int r = 0;
     for (size_t i = 0; i < n && r == 0; i++)
-        if (moves[i].done && moves[i].to == RP_MARKED) r = rp_confirmations_renew(tx, moves[i].mark->id, err);
+        if (moves[i].done && moves[i].to != RP_REPRIEVED) r = rp_confirmations_renew(tx, moves[i].mark->id, err);
     return r;
 }
 
@@ -172,12 +172,21 @@ static int remove_annotations(struct rp_catalog *catalog, struct rp_store *store
     return r;
 }
 
+/* First of all: a late answer to a call from before would erase what a person may have kept since. */
+static int forget_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
+{
+    const struct rp_store *store = ctx;
+    return rp_confirmations_forget(tx, store->id, err);
+}
+
 static int recover_marks(struct rp_catalog *catalog, struct rp_store *store, const char *actor, bool dry_run,
                          struct rp_recovery *out, struct rp_error *err)
 {
     struct rp_marks_query query = { .by = RP_BY_DUE, .store_id = store->id, .before_ms = RP_TIME_MAX_MS };
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA((size_t)8 << 20);
     struct recovering rec = { .store = store, .actor = actor };
+    int forgotten = dry_run ? 0 : rp_catalog_transact(catalog, forget_tx, store, err);
+    if (forgotten < 0) return forgotten;
     for (;;) {
         struct rp_marks page;
         rp_arena_reset(&arena);
