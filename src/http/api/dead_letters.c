@@ -45,8 +45,7 @@ static const struct rp_field retry_fields[] = {
     { RP_FIELD("endpoint", TEXT), .least = 1, .most = 63,
       .help = "only those that this outside service gave no yes to" },
 };
-const struct rp_shape rp_shape_retry =
-    RP_SHAPE("retry_request", retry_fields, "which dead letters are tried again");
+const struct rp_shape rp_shape_retry = RP_SHAPE("retry_request", retry_fields, "which dead letters are tried again");
 
 static const struct rp_field retried_fields[] = {
     { RP_FIELD("retried", INT), .most = RP_DEAD_ITEMS_MAX, .required = true, .help = "brought back" },

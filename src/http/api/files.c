@@ -50,7 +50,8 @@ static const struct rp_field delete_fields[] = {
     { RP_FIELD("at", TIME), .help = "when it is purged; instead of grace" },
     { RP_FIELD("reason", TEXT), .most = RP_REASON_MAX, .help = "for people" },
     { RP_FIELD("visibility", CHOICE), .choices = visibilities, .help = "shown: stays listed with status deleted" },
-    { RP_FIELD("confirmations", TEXTS), .most = RP_CONFIRMATIONS_EACH, .help = "services that must say yes first, with commas" },
+    { RP_FIELD("confirmations", TEXTS), .most = RP_CONFIRMATIONS_EACH,
+      .help = "services that must say yes first, with commas" },
 };
 static const struct rp_shape delete_shape = RP_SHAPE("deletion", delete_fields, "how a file is deleted");
 
