@@ -204,7 +204,7 @@ static void look(struct rp_catalog *catalog, struct rp_dead_command *c, struct r
     struct rp_dead_item letter = { .id = item->id };
     struct rp_dead_command one = { .items = &letter, .max = 1, .arena = &arena };
     struct rp_error ignored = { 0 };
-    struct rp_mark mark;
+    struct rp_mark mark = { 0 };
     item->annotate_note[0] = 0;
     item->gone = false;
     int r = rp_dead_get(catalog->db, item->id, keep_letter, &one, &ignored);

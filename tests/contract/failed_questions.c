@@ -16,8 +16,8 @@
 #include "core/guarantee.h"
 #include "core/hold.h"
 #include "core/mark/list.h"
-#include "core/recover/recover.h"
 #include "core/quota.h"
+#include "core/recover/recover.h"
 #include "core/restore/restore.h"
 #include "core/sweep/plan.h"
 #include "lib/ask.h"
@@ -377,6 +377,7 @@ static int ask_guard(struct asking *a, struct rp_error *e)
     if (r == 0) r = rp_references_check(guard, e);
     if (r == 0) r = rp_references_count(guard, keys, 2, found, e);
     rp_references_free(guard);
+    if (r == 0 && found[1].rows < 0) r = RP_EUNAVAILABLE; /* what one place names is known all the same */
     return r < 0 ? r : say(a, "%" PRId64 " %" PRId64, found[0].rows, found[1].rows);
 }
 

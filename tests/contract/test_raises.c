@@ -17,9 +17,9 @@
 #include "base/time.h"
 #include "catalog/mark/mark.h"
 #include "core/owner/raise.h"
-#include "core/recover/recover.h"
 #include "core/owner/vessel.h"
 #include "core/purge/purge.h"
+#include "core/recover/recover.h"
 #include "core/reprieve/reprieve.h"
 #include "lib/world.h"
 

@@ -199,7 +199,7 @@ static void a_sink_is_called_like_its_host(void **state)
     (void)state;
     parse(&arena,
           "events_out:\n  - { url: 'https://App.example:8443/a?b', events: [mark.purged, 'file.*'] }\n"
-          "  - { url: 'http://u:p@h/x', name: my_app, events: [run.finished] }\n",
+          "  - { url: 'http://h/x', name: my_app, events: [run.finished] }\n",
           &c);
     assert_int_equal(c.n_sinks, 2);
     assert_string_equal(c.sinks[0].name, "app-example-8443");

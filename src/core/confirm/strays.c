@@ -51,7 +51,7 @@ static int bury_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
 static void tell(const struct strays *s)
 {
     struct rp_journal j = rp_asker_journal(s->asker);
-    for (size_t i = 0; i < s->batch.marks.n; i++) {
+    for (size_t i = 0; i < s->batch.marks.n && s->moves != NULL; i++) {
         if (!s->moves[i].done) continue;
         rp_journal_change(&j, "mark.dead", rp_mark_json(s->moves[i].mark, store_of(s)));
         s->asker->pass->dead++;
