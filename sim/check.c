@@ -71,11 +71,12 @@ static bool judge_object(void *ctx, const struct bucket_object *o)
     return s->violation[0] == '\0';
 }
 
-/* By a late request: the version is there. */
-static bool is_hidden_late(const struct sim *s, const char *key)
+/* By a late request: its version is there. */
+static bool is_hidden_late(const struct sim *s, const struct model_file *f)
 {
     struct bucket_object marker, o;
-    return bucket_marker(s->bucket, key, &marker) && marker.late && bucket_below(s->bucket, key, &o);
+    return bucket_marker(s->bucket, f->key, &marker) && marker.late && bucket_below(s->bucket, f->key, &o) &&
+           (int64_t)strlen(o.text) == f->size_bytes;
 }
 
 static void judge_files(struct sim *s, bool healed)
@@ -84,7 +85,7 @@ static void judge_files(struct sim *s, bool healed)
     for (size_t i = 0; i < s->model->n_files; i++) {
         const struct model_file *f = &s->model->files[i];
         bool lives = rp_status_lives((enum rp_status)f->status);
-        if (lives && !sim_may_lack_bytes(s, f) && !bucket_look(s->bucket, f->key, &o) && !is_hidden_late(s, f->key) &&
+        if (lives && !sim_may_lack_bytes(s, f) && !bucket_look(s->bucket, f->key, &o) && !is_hidden_late(s, f) &&
             (healed || !sim_is_owed(s, f->key)))
             sim_violate(s, "NO-LOSS", "file %s lives, and its bytes are gone", f->name);
     }

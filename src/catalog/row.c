@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/text/utf8.h"
 
+#include <stdio.h>
 #include <string.h>
 
 const char *rp_row_keep(struct rp_arena *arena, const struct rp_value *v, bool *failed)
@@ -29,9 +30,8 @@ _Static_assert(RP_PREFIX_END_MAX == RP_KEY_MAX + sizeof LAST, "the last one fits
 
 const char *rp_key_prefix_end(const char *prefix, char out[RP_PREFIX_END_MAX])
 {
-    size_t n = strlen(prefix);
-    RP_ASSERT(n <= RP_KEY_MAX);
-    (void)stpcpy(out, prefix);
+    snprintf(out, RP_KEY_MAX + 1, "%s", prefix); /* no key begins with a longer one */
+    size_t n = strlen(out);
     for (; n <= RP_KEY_MAX; n += sizeof LAST - 1)
         memcpy(out + n, LAST, sizeof LAST);
     return out;

@@ -281,7 +281,7 @@ int rp_cmd_dead_retry(struct rp_cli *cli, struct rp_error *err)
     if (r == 0) r = cli->args.n_words == 1 ? retry_all(cli, &c, &told, err) : retry_words(cli, &c, &told, err);
     if (r < 0) return r;
     if (told.done + told.refused == 0) say_none(cli, c.endpoint);
-    return rp_answers_end(&told, "brought back; the next sweep tries again");
+    return rp_answers_end(&told, "brought back; tried again when it is due");
 }
 
 int rp_cmd_dead_keep(struct rp_cli *cli, struct rp_error *err)

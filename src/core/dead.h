@@ -2,7 +2,7 @@
 /* dead.h - what a person can decide about a dead letter: to have it tried again where it was, or to
  * give it up.
  *
- * A1  Retried, it is due at once, and its attempts count from zero.
+ * A1  Retried, it is due as it was, and its attempts count from zero.
  * A2  Given up, its mark is reprieved if nothing can have been erased, else lost. A lost mark's
  *     file stays deleted: it can be restored if its object is there (reprieve.h, V8), or deleted
  *     once more.

@@ -8,6 +8,8 @@
 
 #include <stdio.h>
 
+#define OPTIONS_ARENA ((size_t)64 << 10)
+
 static void send_call(void *ctx, const struct rp_confirm_call *call, struct rp_confirm_answer *out)
 {
     struct rp_hook_call hook = { .url = call->to->url,
@@ -30,10 +32,11 @@ static void send_call(void *ctx, const struct rp_confirm_call *call, struct rp_c
     if (r < 0 && answer.status == 0) snprintf(out->error, sizeof out->error, "%.150s", why.text);
 }
 
-int rp_confirming_options(struct rp_session *s, struct rp_asker_options *out, struct rp_error *err)
+int rp_confirming_options(struct rp_session *s, struct rp_arena *arena, struct rp_asker_options *out,
+                          struct rp_error *err)
 {
-    char *key = rp_arena_alloc(&s->arena, RP_DIGEST_HEX);
-    const char *base = rp_config_base_url(&s->config, NULL, &s->arena);
+    char *key = rp_arena_alloc(arena, RP_DIGEST_HEX);
+    const char *base = rp_config_base_url(&s->config, NULL, arena);
     if (key == NULL || base == NULL) return rp_error_set(err, RP_ENOMEM, "no memory to ask for confirmations");
     int r = 0;
     key[0] = 0;
@@ -51,9 +54,10 @@ int rp_confirming_options(struct rp_session *s, struct rp_asker_options *out, st
 int rp_confirming_pass(struct rp_session *s, const struct rp_sweep *sweep, struct rp_asker_pass *out,
                        struct rp_error *err)
 {
+    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(OPTIONS_ARENA);
     struct rp_asker_options options = { 0 };
     int r = rp_hook_start(err);
-    if (r == 0) r = rp_confirming_options(s, &options, err);
+    if (r == 0) r = rp_confirming_options(s, &arena, &options, err);
     if (r < 0) return r;
     options.by.stores = sweep->by.stores;
     options.by.n_stores = sweep->by.n_stores;

@@ -7,9 +7,10 @@
 #include "core/confirm/confirm.h"
 #include "lib/session.h"
 
-/* Stores, stop and whom to tell are left to the caller. Its texts are the session's. rp_hook_start
- * was called. */
-int rp_confirming_options(struct rp_session *session, struct rp_asker_options *out, struct rp_error *err);
+/* Stores, stop and whom to tell are left to the caller. Its texts are the session's
+ * and the arena's. rp_hook_start was called. */
+int rp_confirming_options(struct rp_session *session, struct rp_arena *arena, struct rp_asker_options *out,
+                          struct rp_error *err);
 
 /* Asks whatever may be asked now, before a sweep: what all services agree to is purged in that very
  * sweep. Of `sweep` its stores, its limit and its stop. */

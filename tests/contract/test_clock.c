@@ -209,6 +209,9 @@ static void test_accepted_what_services_are_asked_about_at_once_is_moved_too(voi
     int64_t due_ms = world_newest(w, "agreed").due_at_ms;
     world_script(w, "UPDATE mark SET state = 2 WHERE key = 'agreed'");
     world_script(w, "UPDATE mark SET checks = 2, next_at = marked_at WHERE key = 'now'");
+    mark(w, "left", 20 * DAY); /* still referenced: asked about again in an hour, and not due by the jump */
+    int64_t left_ms = world_newest(w, "left").due_at_ms;
+    world_script(w, "UPDATE mark SET checks = 2, next_at = marked_at + 3600000 WHERE key = 'left'");
     set_clock(w, 3 * DAY);
     accept.dry_run = true;
     ok(rp_clock_accept(w->catalog, &accept, &err));
@@ -220,6 +223,7 @@ static void test_accepted_what_services_are_asked_about_at_once_is_moved_too(voi
     assert_int_equal(world_newest(w, "agreed").next_at_ms, world_newest(w, "agreed").due_at_ms);
     assert_about(world_newest(w, "now").due_at_ms, due_ms + 3 * DAY);
     assert_true(world_newest(w, "now").next_at_ms < due_ms);
+    assert_int_equal(world_newest(w, "left").due_at_ms, left_ms);
     world_script(w, "UPDATE mark SET state = 1, checks = 0, next_at = due_at");
 }
 

@@ -5,10 +5,9 @@
 #define RP_CATALOG_STATEMENTS_CLOCK_H
 
 /* Waiting marks of a store that are due by a clock that went from $2 to $3; also those that a service is
- * to be asked about at once. */
+ * to be asked about at once. By their due time alone: what is moved is not found again. */
 #define MADE_DUE                                                                                                       \
-    "store_id = $1 AND next_at IS NOT NULL AND next_at <= $3 AND " MAY_BE_LATER " AND (next_at > $2 OR due_at > $2) "  \
-    "AND (next_at > $2 OR due_at <= $3)"
+    "store_id = $1 AND next_at IS NOT NULL AND next_at <= $3 AND " MAY_BE_LATER " AND due_at > $2 AND due_at <= $3"
 /* Those of them whose grace was counted by the time before. */
 #define COUNTED_BEFORE "marked_at <= $2 AND due_at > $2"
 

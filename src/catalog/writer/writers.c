@@ -97,6 +97,7 @@ static void note(struct rp_writers *all, int code, struct rp_command *const *com
 static bool tries_again(struct rp_command *c)
 {
     int64_t now_ms = rp_time_boot_ms();
+    if (!c->inner.busy) c->inner.busy_since_ms = 0;
     if (!c->inner.busy) return false;
     if (c->inner.busy_since_ms == 0) c->inner.busy_since_ms = now_ms;
     c->inner.retry_at_ms = now_ms + RP_RETRY_MS + (now_ms - c->inner.busy_since_ms) / RETRY_PART;

@@ -10,13 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOOK_MS         200                 /* how often new marks are looked for while calls are under way */
-#define GATHER_MS       20                  /* after the first of several answers */
-#define SPARE_MS        (30 * RP_SECOND_MS) /* of a lease, beside the call */
-#define ENDING_MS       (2 * RP_SECOND_MS)  /* of each */
-#define ENDING_EVERY_MS (10 * RP_SECOND_MS)
-#define YES_MS          RP_SECOND_MS
-#define ROOM_LEAST      (RP_BREAKER_AT_ONCE / 2) /* marks are claimed several at a time, where they are many */
+#define LOOK_MS    200                 /* how often new marks are looked for while calls are under way */
+#define GATHER_MS  20                  /* after the first of several answers */
+#define SPARE_MS   (30 * RP_SECOND_MS) /* of a lease, beside the call */
+#define YES_MS     RP_SECOND_MS
+#define ROOM_LEAST (RP_BREAKER_AT_ONCE / 2) /* marks are claimed several at a time, where they are many */
 
 struct rp_asker *rp_asker_new(const struct rp_asker_options *options, struct rp_error *err)
 {
@@ -312,16 +310,23 @@ static int claim_in(struct rp_asker *a, size_t which, size_t *claimed, struct rp
     return r == RP_ECLOCK || r == RP_ENOTOWNER ? 0 : r; /* as in a sweep: not the catalog's trouble */
 }
 
-/* Who waits for the end of a pass waits for the calls under way. One that hangs keeps no other service
- * waiting for that: a part of the time is left for the end, the rest is not. */
+static bool is_called_before(const struct rp_asker *a, int64_t at_ms)
+{
+    for (const struct rp_round *round = a->rounds; round != NULL; round = round->next)
+        for (size_t i = 0; i < round->n; i++)
+            if (round->askings[i].calling && round->askings[i].called_boot_ms < at_ms) return true;
+    return false;
+}
+
+/* Who waits for the end of a pass waits for the calls under way. While one of those lasts, others are
+ * made beside it; then none is begun any more. */
 static bool may_claim(struct rp_asker *a)
 {
     const struct rp_sweeper *by = &a->options.by;
     if (!rp_sweeper_has_enough(by)) a->enough_ms = 0;
     if (!rp_sweeper_has_enough(by)) return true;
-    if (rp_sweeper_is_stopped(by)) return false;
     if (a->enough_ms == 0) a->enough_ms = boot_ms(a);
-    return a->under_way > 0 && (boot_ms(a) - a->enough_ms) % ENDING_EVERY_MS >= ENDING_MS;
+    return !rp_sweeper_is_stopped(by) && is_called_before(a, a->enough_ms);
 }
 
 static int claim_more(struct rp_asker *a, size_t *claimed, struct rp_error *err)

@@ -86,6 +86,7 @@ void rp_asking_call(struct rp_asking *asking)
 {
     struct rp_asker *asker = asking->round->asker;
     asking->called_at_ms = rp_clock_now_ms(asker->options.by.catalog->clock);
+    asking->called_boot_ms = rp_clock_boot_ms(asker->options.by.catalog->clock);
     asking->calling = true;
     asking->back = false;
     asking->round->service->under_way++;

@@ -20,7 +20,7 @@
  * C8  A mark whose service is not configured any more is a dead letter, and says so; but only a day
  *     after it was to be asked, for another node may know the service already, or still.
  * C9  An answer may come later, by a signed URL that is in the call: rp_verb_answer. A yes brings
- *     back a dead letter.
+ *     back a dead letter, unless a recovery has forgotten the call.
  * C10 Nobody is asked about an object that another upload has replaced since it was marked, where
  *     that upload would be all that stands there: its mark ends. What is only gone is asked about.
  * C11 Services that are asked `now` come before those that are asked when the mark is due, which

@@ -29,7 +29,7 @@ struct rp_asking {
     const char *body;
     char id[RP_ID_TEXT];
     uint64_t random;
-    int64_t called_at_ms;
+    int64_t called_at_ms, called_boot_ms;
     pthread_t thread;
     bool threaded;
     bool calling; /* its thread is not joined yet */

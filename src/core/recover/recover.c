@@ -172,7 +172,8 @@ static int remove_annotations(struct rp_catalog *catalog, struct rp_store *store
     return r;
 }
 
-/* First of all: a late answer to a call from before would erase what a person may have kept since. */
+/* First of all, and of those that died meanwhile in the end: a late answer to a call from before would
+ * erase what a person may have kept since. */
 static int forget_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
 {
     const struct rp_store *store = ctx;
@@ -192,6 +193,7 @@ static int recover_marks(struct rp_catalog *catalog, struct rp_store *store, con
         rp_arena_reset(&arena);
         int r = rp_marks_init(&page, PAGE, &arena, err);
         if (r == 0) r = rp_marks_page(catalog->db, &query, &page, err);
+        if (r == 0 && page.n == 0 && !dry_run) r = rp_catalog_transact(catalog, forget_tx, store, err);
         if (r < 0 || page.n == 0) return r;
         r = compare_page(&rec, store, &page, out, err);
         if (r < 0) return r;

@@ -16,8 +16,9 @@
  *     that to the command as its `family`, each with an answer of its own. One that cannot come
  *     back keeps nobody else away; the same restore, given again, tries it again.
  * V8  Prepare looks whether a file's object is there: after a roll-back it may be gone, while its
- *     mark waits again, or is a dead letter that nothing was erased of. A store that gives no answer keeps no restore back. A file whose purge was
- *     given up (`lost`) comes back if its object is seen as it was; hidden, it is shown.
+ *     mark waits again, or is a dead letter that nothing was erased of. A store that gives no answer
+ *     keeps no restore back. A file whose purge was given up (`lost`) comes back if its object is seen
+ *     as it was; hidden, it is shown.
  * V9  The newest mark is looked at and decided about first, in whatever order they are given: of
  *     several uploads of one key, or several deleted files of one name, in one command the last
  *     that can come back does, and those before it are refused. */

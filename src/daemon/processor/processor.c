@@ -23,11 +23,11 @@
 #define SAID_MS    RP_MINUTE_MS
 #define CALL_MS    (10 * RP_SECOND_MS)
 #define AT_ONCE    8 /* jobs that are claimed and called together: one that hangs holds up none beside it */
-#define CLAIM_MS   RP_MINUTE_MS
+#define CLAIM_MS   (2 * RP_MINUTE_MS)
 #define URL_MS     RP_DAY_MS
 #define BODY_MAX   ((size_t)32 << 10)
 #define EVENTS_MAX 1024 /* of a batch */
-_Static_assert(2 * CALL_MS < CLAIM_MS, "a claim lasts longer than its calls");
+_Static_assert(AT_ONCE *CALL_MS < CLAIM_MS, "a claim lasts as long as its calls, also one after the other");
 
 struct rp_processor {
     struct rp_processor_options options;
@@ -315,7 +315,7 @@ static void look(struct rp_watch *watch)
     struct rp_error why = { 0 };
     bool more = true;
     int r = mend(w, &why);
-    while (r == 0 && more && !rp_watch_is_ending(watch))
+    while (r == 0 && more && !rp_watch_has_enough(watch))
         r = call_some(w, &more, &why);
     if (r == 0) return;
     rp_metrics_failure(watch->options.metrics, "catalog");

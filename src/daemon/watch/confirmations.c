@@ -36,7 +36,7 @@ static int make(struct confirming *c, struct rp_error *err)
     size_t n = 0;
     if (c->asker != NULL) return 0;
     int r = rp_session_stores(&c->watch.session, c->stores, &n, err);
-    if (r == 0) r = rp_confirming_options(&c->watch.session, &options, err);
+    if (r == 0) r = rp_confirming_options(&c->watch.session, &c->watch.session.arena, &options, err);
     if (r < 0) return r;
     options.by.stores = c->stores;
     options.by.n_stores = n;

@@ -18,6 +18,11 @@ bool rp_watch_is_ending(const struct rp_watch *w)
     return __atomic_load_n(&w->stop, __ATOMIC_RELAXED) != 0;
 }
 
+bool rp_watch_has_enough(const struct rp_watch *w)
+{
+    return __atomic_load_n(&w->enough, __ATOMIC_RELAXED) != 0;
+}
+
 void rp_watch_catalog_failed(struct rp_watch *w, struct rp_trouble *trouble, const char *event,
                              const struct rp_error *why)
 {

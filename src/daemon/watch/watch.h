@@ -85,6 +85,7 @@ struct rp_watch {
 int rp_watch_start(const struct rp_watch_kind *kind, const struct rp_watch_options *options, struct rp_watch **out,
                    struct rp_error *err);
 bool rp_watch_is_ending(const struct rp_watch *watch);
+bool rp_watch_has_enough(const struct rp_watch *watch); /* new settings wait as well */
 /* The catalog fails its thread: it is to wait until trouble->until_ms, longer each time. The log hears
  * `event` now and then. */
 void rp_watch_catalog_failed(struct rp_watch *watch, struct rp_trouble *trouble, const char *event,

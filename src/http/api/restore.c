@@ -57,7 +57,7 @@ static int read_prefix(struct rp_request *q, const char *text, struct rp_restore
     if (store == NULL) return rp_error_set(err, RP_ENOTFOUND, "no store '%s'", store_name);
     f->store_id = store->id;
     f->prefix = colon + 1;
-    return 0;
+    return f->prefix[0] != 0 ? rp_key_check(f->prefix, strlen(f->prefix), err) : 0;
 }
 
 static int read_filter(struct rp_request *q, struct rp_restore_filter *f, struct rp_error *err)
