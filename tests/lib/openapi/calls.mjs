@@ -201,6 +201,7 @@ await call("GET /v1/marks 200", { path: `/v1/marks?limit=1&cursor=${marks.next_c
 await call("GET /v1/marks/{id} 200", { path: `/v1/marks/${one.mark}` });
 await call("POST /v1/restore 200", { body: { reason: "old", dry_run: true } });
 await call("POST /v1/restore 400", { body: {} });
+await call("POST /v1/restore 400", { body: { prefix: `main:${"x".repeat(1060)}`, dry_run: true } });
 await call("POST /v1/restore 404", { body: { prefix: "nowhere:x" } });
 const run = (await call("POST /v1/restore 202", { body: { prefix: "main:m/2" } })).json;
 await until("the restore is over", async () => (await quietly(`/v1/runs/${run.id}`)).state === "finished");
