@@ -58,12 +58,24 @@ static void a_text_is_valid_as_a_whole_or_not(void **state)
     assert_false(rp_utf8_valid("good\xFF", 5));
 }
 
+static void a_cut_is_between_characters(void **state)
+{
+    (void)state;
+    assert_int_equal(rp_utf8_cut("", 4), 0);
+    assert_int_equal(rp_utf8_cut("abc", 3), 3);
+    assert_int_equal(rp_utf8_cut("abcd", 3), 3);
+    assert_int_equal(rp_utf8_cut("ab\xc3\xa9", 4), 4);
+    assert_int_equal(rp_utf8_cut("ab\xc3\xa9", 3), 2);
+    assert_int_equal(rp_utf8_cut("\xf0\x9f\x98\x80", 3), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(characters_of_every_length_are_measured),
         cmocka_unit_test(what_is_no_character_has_no_length),
         cmocka_unit_test(a_text_is_valid_as_a_whole_or_not),
+        cmocka_unit_test(a_cut_is_between_characters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

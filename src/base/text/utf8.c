@@ -29,6 +29,15 @@ bool rp_utf8_valid(const char *text, size_t n)
     return true;
 }
 
+int rp_utf8_cut(const char *text, size_t most)
+{
+    size_t n = strnlen(text, most + 1);
+    if (n <= most) return (int)n;
+    for (n = most; n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80;)
+        n--;
+    return (int)n;
+}
+
 /* Whether a character begins here whose last bytes are missing. */
 static bool is_cut(const char *text, size_t n)
 {

@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/id.h"
 #include "base/text/json.h"
+#include "base/text/utf8.h"
 #include "catalog/run.h"
 #include "http/api/marks.h"
 #include "http/api/runs.h"
@@ -48,7 +49,7 @@ static int read_prefix(struct rp_request *q, const char *text, struct rp_restore
     const char *colon = strchr(text, ':');
     char store_name[64];
     if (colon == NULL || colon == text || (size_t)(colon - text) >= sizeof store_name) {
-        rp_error_set(err, RP_EINVAL, "prefix: expected STORE:PREFIX, found '%.64s'", text);
+        rp_error_set(err, RP_EINVAL, "prefix: expected STORE:PREFIX, found '%.*s'", rp_utf8_cut(text, 64), text);
         return RP_EINVAL;
     }
     memcpy(store_name, text, (size_t)(colon - text));

@@ -13,6 +13,7 @@
 #include "base/text/buf.h"
 #include "base/text/json.h"
 #include "base/text/size.h"
+#include "base/text/utf8.h"
 #include "base/time.h"
 
 enum side { BODY, QUERY, ANSWER };
@@ -45,7 +46,7 @@ static void write_where(struct rp_buf *b, const struct where *at)
     if (at->name == NULL)
         rp_buf_fmt(b, "[%zu]", at->index);
     else
-        rp_buf_fmt(b, "%s%.64s", b->len > 0 ? "." : "", at->name);
+        rp_buf_fmt(b, "%s%.*s", b->len > 0 ? "." : "", rp_utf8_cut(at->name, 64), at->name);
 }
 
 static void write_found(struct rp_buf *b, const json_t *value)

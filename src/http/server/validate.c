@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/digest.h"
 #include "base/text/json.h"
+#include "base/text/utf8.h"
 #include "catalog/writer/idempotency.h"
 #include "http/route/percent.h"
 #include "http/route/shape.h"
@@ -71,7 +72,8 @@ static int gather(struct gathering *g, const char *raw_name, const char *raw_val
     if (name == NULL || value == NULL) return rp_error_set(g->err, RP_ENOMEM, "out of memory");
     if (!rp_percent_decode(name) || !rp_percent_decode(value))
         return rp_error_set(g->err, RP_EINVAL, "the query is not percent-encoded UTF-8");
-    if (json_object_get(g->q->query, name) != NULL) return rp_error_set(g->err, RP_EINVAL, "%.64s: given twice", name);
+    if (json_object_get(g->q->query, name) != NULL)
+        return rp_error_set(g->err, RP_EINVAL, "%.*s: given twice", rp_utf8_cut(name, 64), name);
     int r = rp_json_set(g->q->query, name, json_string(value));
     return r < 0 ? rp_error_set(g->err, r, "out of memory") : 0;
 }
