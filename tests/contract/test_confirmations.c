@@ -520,17 +520,23 @@ static void test_T2_a_service_that_hangs_holds_up_no_other(void **state)
     services_drop(&s);
 }
 
+/* k00, k01, ...: for the calendar. */
+static void put_many_to_confirm(struct services *s, int n)
+{
+    for (int i = 0; i < n; i++) {
+        char key[16];
+        snprintf(key, sizeof key, "k%02d", i);
+        put_to_confirm(s, key, "calendar", NULL);
+    }
+}
+
 static void test_T2_a_breaker_uses_up_no_attempts(void **state)
 {
     struct world *w = *state;
     struct services s;
     services_make(w, &s);
     s.at[CALENDAR].status = 503;
-    for (int i = 0; i < 20; i++) {
-        char key[16];
-        snprintf(key, sizeof key, "k%02d", i);
-        put_to_confirm(&s, key, "calendar", NULL);
-    }
+    put_many_to_confirm(&s, 20);
     put_to_confirm(&s, "other", "billing", NULL);
     struct rp_asker_pass pass = ask_all(&s);
     assert_int_equal(pass.calls, 5 + 1);
@@ -551,11 +557,7 @@ static void who_has_enough_asks_nothing_new_and_hears_what_is_under_way(void **s
     struct world *w = *state;
     struct services s;
     services_make(w, &s);
-    for (int i = 0; i < 40; i++) {
-        char key[16];
-        snprintf(key, sizeof key, "k%02d", i);
-        put_to_confirm(&s, key, "calendar", NULL);
-    }
+    put_many_to_confirm(&s, 40);
     s.answered = have_enough;
     struct rp_asker_pass pass = ask_all(&s);
     assert_in_range(pass.calls, 1, 2 * RP_BREAKER_AT_ONCE);
@@ -599,11 +601,7 @@ static void test_T2_a_probe_is_about_what_was_asked_before(void **state)
     struct services s;
     services_make(w, &s);
     s.at[CALENDAR].status = 503;
-    for (int i = 0; i < 20; i++) {
-        char key[16];
-        snprintf(key, sizeof key, "k%02d", i);
-        put_to_confirm(&s, key, "calendar", NULL);
-    }
+    put_many_to_confirm(&s, 20);
     assert_int_equal(ask_all(&s).calls, 5);
     for (int i = 0; i < 10; i++) {
         world_pass(w, 2 * RP_HOUR_MS); /* longer than an attempt waits */

@@ -172,8 +172,8 @@ static int remove_annotations(struct rp_catalog *catalog, struct rp_store *store
     return r;
 }
 
-/* First of all, and of those that died meanwhile in the end: a late answer to a call from before would
- * erase what a person may have kept since. */
+/* A late answer to a call from before would erase what a person may have kept since. Before all else, and
+ * once more in the end, for marks that died meanwhile. */
 static int forget_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
 {
     const struct rp_store *store = ctx;
