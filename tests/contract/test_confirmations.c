@@ -480,6 +480,15 @@ static void what_is_still_used_is_not_asked_about_and_after_a_yes_it_does_not_go
     services_drop(&s);
 }
 
+static void put_many_to_confirm(struct services *s, const char *k, int n, const char *service)
+{
+    for (int i = 0; i < n; i++) {
+        char key[16];
+        snprintf(key, sizeof key, "%s%02d", k, i);
+        put_to_confirm(s, key, service, NULL);
+    }
+}
+
 static sem_t fast_is_done;
 
 static void hang_until_the_other_is_done(struct services *s, int which)
@@ -499,35 +508,26 @@ static void note_that_it_is_done(struct services *s, const char *name)
     if (strcmp(name, "billing") == 0) sem_post(&fast_is_done);
 }
 
+static void expect_none_held_up(struct services *s, void (*answered)(struct services *, const char *), int yes)
+{
+    sem_init(&fast_is_done, 0, 0);
+    s->during = hang_until_the_other_is_done;
+    s->answered = answered;
+    seen = 0;
+    assert_int_equal(ask_all(s).yes, yes);
+    assert_int_equal(seen, 0);
+    sem_destroy(&fast_is_done);
+    services_drop(s);
+}
+
 static void test_T2_a_service_that_hangs_holds_up_no_other(void **state)
 {
     struct world *w = *state;
     struct services s;
     services_make(w, &s);
-    sem_init(&fast_is_done, 0, 0);
-    for (int i = 0; i < 3; i++) {
-        char key[16];
-        snprintf(key, sizeof key, "slow%d", i);
-        put_to_confirm(&s, key, "calendar", NULL);
-    }
+    put_many_to_confirm(&s, "slow", 3, "calendar");
     put_to_confirm(&s, "fast", "billing", NULL);
-    s.during = hang_until_the_other_is_done;
-    s.answered = note_that_it_is_done;
-    seen = 0;
-    assert_int_equal(ask_all(&s).yes, 4);
-    assert_int_equal(seen, 0);
-    sem_destroy(&fast_is_done);
-    services_drop(&s);
-}
-
-/* k00, k01, ...: for the calendar. */
-static void put_many_to_confirm(struct services *s, int n)
-{
-    for (int i = 0; i < n; i++) {
-        char key[16];
-        snprintf(key, sizeof key, "k%02d", i);
-        put_to_confirm(s, key, "calendar", NULL);
-    }
+    expect_none_held_up(&s, note_that_it_is_done, 4);
 }
 
 static void test_T2_a_breaker_uses_up_no_attempts(void **state)
@@ -536,10 +536,9 @@ static void test_T2_a_breaker_uses_up_no_attempts(void **state)
     struct services s;
     services_make(w, &s);
     s.at[CALENDAR].status = 503;
-    put_many_to_confirm(&s, 20);
+    put_many_to_confirm(&s, "k", 20, "calendar");
     put_to_confirm(&s, "other", "billing", NULL);
-    struct rp_asker_pass pass = ask_all(&s);
-    assert_int_equal(pass.calls, 5 + 1);
+    assert_int_equal(ask_all(&s).calls, 5 + 1);
     assert_int_equal(world_number(w, "SELECT COUNT(*) FROM mark WHERE state = 1"), 15);
     assert_int_equal(world_restore(w, "k19").what, RP_REPRIEVE_DONE);
     services_drop(&s);
@@ -557,7 +556,7 @@ static void who_has_enough_asks_nothing_new_and_hears_what_is_under_way(void **s
     struct world *w = *state;
     struct services s;
     services_make(w, &s);
-    put_many_to_confirm(&s, 40);
+    put_many_to_confirm(&s, "k", 40, "calendar");
     s.answered = have_enough;
     struct rp_asker_pass pass = ask_all(&s);
     assert_in_range(pass.calls, 1, 2 * RP_BREAKER_AT_ONCE);
@@ -568,22 +567,38 @@ static void who_has_enough_asks_nothing_new_and_hears_what_is_under_way(void **s
     services_drop(&s);
 }
 
+static int left; /* of those that the fast one is asked about */
+
+static void count_down(struct services *s, const char *name)
+{
+    if (strcmp(name, "billing") != 0) return;
+    s->enough = 1;
+    if (--left == 0) sem_post(&fast_is_done);
+}
+
+static void a_call_that_hangs_holds_up_no_other_while_settings_wait(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    services_make(w, &s);
+    left = 12; /* more than are called at once at first */
+    put_to_confirm(&s, "slow", "calendar", NULL);
+    put_many_to_confirm(&s, "fast", left, "billing");
+    expect_none_held_up(&s, count_down, 1 + left);
+}
+
 static void a_pass_makes_no_more_calls_than_it_may(void **state)
 {
     struct world *w = *state;
     struct services s;
     services_make(w, &s);
-    for (int i = 0; i < 9; i++) {
-        char key[16];
-        snprintf(key, sizeof key, "k%d", i);
-        put_to_confirm(&s, key, i % 3 == 0 ? "billing" : "calendar", NULL);
-    }
-    s.most = 4;
+    put_many_to_confirm(&s, "a", 6, "calendar");
+    put_many_to_confirm(&s, "b", 3, "billing");
+    s.most = 5;
     rp_asker_free(s.asker);
     s.asker = services_asker(&s, w->catalog, &err);
+    assert_int_equal(ask_all(&s).calls, 5);
     assert_int_equal(ask_all(&s).calls, 4);
-    assert_int_equal(ask_all(&s).calls, 4);
-    assert_int_equal(ask_all(&s).calls, 1);
     services_drop(&s);
 }
 
@@ -601,7 +616,7 @@ static void test_T2_a_probe_is_about_what_was_asked_before(void **state)
     struct services s;
     services_make(w, &s);
     s.at[CALENDAR].status = 503;
-    put_many_to_confirm(&s, 20);
+    put_many_to_confirm(&s, "k", 20, "calendar");
     assert_int_equal(ask_all(&s).calls, 5);
     for (int i = 0; i < 10; i++) {
         world_pass(w, 2 * RP_HOUR_MS); /* longer than an attempt waits */
@@ -772,6 +787,7 @@ int main(void)
         BOTH(test_T2_a_service_that_hangs_holds_up_no_other),
         BOTH(test_T2_a_breaker_uses_up_no_attempts),
         BOTH(who_has_enough_asks_nothing_new_and_hears_what_is_under_way),
+        BOTH(a_call_that_hangs_holds_up_no_other_while_settings_wait),
         BOTH(a_pass_makes_no_more_calls_than_it_may),
         BOTH(test_T2_a_probe_is_about_what_was_asked_before),
         BOTH(a_retried_dead_letter_is_asked_anew_with_a_deadline_of_its_own),
